@@ -1,0 +1,109 @@
+//===- KernelConfig.cpp - Names of kernel configurations --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// name() and parse() are exact inverses, so that the plan's JSON alone is
+// enough to generate its kernels.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/KernelConfig.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace terrace::codegen;
+using llvm::StringRef;
+
+static constexpr StringRef poolings[] = {"sum",   "mean", "weighted_mean",
+                                         "sqrtn", "max",  "none"};
+static constexpr StringRef optimizers[] = {"sgd", "adagrad", "rowwise_adagrad",
+                                           "adam"};
+
+StringRef terrace::codegen::toString(Pooling pooling) {
+  return poolings[static_cast<int>(pooling)];
+}
+StringRef terrace::codegen::toString(Optimizer optimizer) {
+  return optimizers[static_cast<int>(optimizer)];
+}
+
+std::string KernelConfig::name() const {
+  if (kind == KernelKind::GatherPool)
+    return ("gather_pool_" + llvm::Twine(dim) + "_" + toString(pooling) +
+            (weighted ? "_weighted" : ""))
+        .str();
+  return ("segment_update_" + llvm::Twine(dim) + "_" + toString(optimizer) +
+          (decay ? "_decay" : ""))
+      .str();
+}
+
+template <size_t n>
+static int indexOf(const StringRef (&words)[n], StringRef word) {
+  const StringRef *it = llvm::find(words, word);
+  return it == std::end(words) ? -1 : static_cast<int>(it - words);
+}
+
+llvm::Expected<KernelConfig> KernelConfig::parse(StringRef name) {
+  auto bad = [&](const llvm::Twine &why) {
+    return llvm::createStringError("kernel name '" + name + "': " + why);
+  };
+  KernelConfig config;
+  StringRef rest = name;
+  if (rest.consume_front("segment_update_"))
+    config.kind = KernelKind::SegmentUpdate;
+  else if (!rest.consume_front("gather_pool_"))
+    return bad("it starts with neither gather_pool_ nor segment_update_");
+
+  auto [digits, word] = rest.split('_');
+  // No sign, blank or leading zero: one configuration has one name.
+  if (!llvm::all_of(digits, llvm::isDigit) || digits.starts_with("0") ||
+      digits.getAsInteger(10, config.dim))
+    return bad("'" + digits + "' is not a dimension");
+  if (config.kind == KernelKind::GatherPool) {
+    config.weighted = word.consume_back("_weighted");
+    int i = indexOf(poolings, word);
+    if (i < 0)
+      return bad("'" + word +
+                 "' is not one of sum, mean, weighted_mean, "
+                 "sqrtn, max, none");
+    config.pooling = static_cast<Pooling>(i);
+  } else {
+    config.decay = word.consume_back("_decay");
+    int i = indexOf(optimizers, word);
+    if (i < 0)
+      return bad("'" + word +
+                 "' is not one of sgd, adagrad, rowwise_adagrad, "
+                 "adam");
+    config.optimizer = static_cast<Optimizer>(i);
+  }
+  if (llvm::Error error = config.verify())
+    return std::move(error);
+  return config;
+}
+
+llvm::Error KernelConfig::verify() const {
+  if (dim < 1 || dim > maxDim)
+    return llvm::createStringError("kernel " + name() + ": dimension " +
+                                   llvm::Twine(dim) + " is outside 1.." +
+                                   llvm::Twine(maxDim));
+  if (kind == KernelKind::GatherPool && weighted &&
+      (pooling == Pooling::Max || pooling == Pooling::None))
+    return llvm::createStringError("kernel " + name() + ": pooling " +
+                                   toString(pooling) + " takes no weights");
+  return llvm::Error::success();
+}
+
+int64_t KernelConfig::stateFloats() const {
+  if (kind == KernelKind::GatherPool)
+    return 0;
+  switch (optimizer) {
+  case Optimizer::Sgd:
+    return 0;
+  case Optimizer::Adagrad:
+    return dim;
+  case Optimizer::RowwiseAdagrad:
+    return 1;
+  case Optimizer::Adam:
+    return 2 * dim;
+  }
+  llvm_unreachable("covered switch");
+}

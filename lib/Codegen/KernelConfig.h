@@ -1,0 +1,77 @@
+//===- KernelConfig.h - What one generated kernel computes ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A kernel is keyed by its configuration, never by a table: all tables with
+// the same configuration share it. The configuration and the name in the
+// artifact (docs/artifact.md) are two spellings of the same thing. Plain
+// values, thread-safe.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TERRACE_CODEGEN_KERNELCONFIG_H
+#define TERRACE_CODEGEN_KERNELCONFIG_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <string>
+
+namespace terrace::codegen {
+
+enum class KernelKind { GatherPool, SegmentUpdate };
+enum class Pooling { Sum, Mean, WeightedMean, Sqrtn, Max, None };
+enum class Optimizer { Sgd, Adagrad, RowwiseAdagrad, Adam };
+
+llvm::StringRef toString(Pooling pooling);
+llvm::StringRef toString(Optimizer optimizer);
+
+struct KernelConfig {
+  static constexpr int64_t maxDim = 2048;
+
+  KernelKind kind = KernelKind::GatherPool;
+  int64_t dim = 0; // 1 .. maxDim
+  // gather_pool
+  Pooling pooling = Pooling::Sum;
+  bool weighted = false; // never with max or none
+  // segment_update
+  Optimizer optimizer = Optimizer::Sgd;
+  bool decay = false; // weight decay != 0
+
+  static KernelConfig gatherPool(int64_t dim, Pooling pooling,
+                                 bool weighted = false) {
+    KernelConfig config;
+    config.dim = dim;
+    config.pooling = pooling;
+    config.weighted = weighted;
+    return config;
+  }
+  static KernelConfig segmentUpdate(int64_t dim, Optimizer optimizer,
+                                    bool decay = false) {
+    KernelConfig config;
+    config.kind = KernelKind::SegmentUpdate;
+    config.dim = dim;
+    config.optimizer = optimizer;
+    config.decay = decay;
+    return config;
+  }
+
+  /// The name in the artifact: gather_pool_<dim>_<pooling>[_weighted] or
+  /// segment_update_<dim>_<optimizer>[_decay].
+  std::string name() const;
+  /// The configuration of such a name; the error says what is wrong in it.
+  static llvm::Expected<KernelConfig> parse(llvm::StringRef name);
+  /// The dimension's range, and no weights with max or none.
+  llvm::Error verify() const;
+
+  /// Floats of optimizer state behind the dim floats of a row.
+  int64_t stateFloats() const;
+};
+
+inline bool operator==(const KernelConfig &a, const KernelConfig &b) {
+  return a.name() == b.name();
+}
+
+} // namespace terrace::codegen
+
+#endif // TERRACE_CODEGEN_KERNELCONFIG_H
