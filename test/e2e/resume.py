@@ -1,0 +1,76 @@
+"""train 200 steps = train 100, stop, resume 100, bit for bit; also after kill -9, from the last checkpoint."""
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+import json
+import signal
+import subprocess
+import time
+
+from harness import Folder, TERRACE, expect, run, tree_bytes
+
+SPEC = {
+    "terrace": 1, "model": "resume", "seed": 3, "batch": {"size": 64},
+    "defaults": {"table": {"dim": 12}},
+    "features": [
+        {"name": "user", "table": {"rows": 20000, "optimizer": {"kind": "adam", "lr": 0.01}}},
+        {"name": "item", "table": {"rows": 50000, "optimizer": {"kind": "adagrad", "lr": 0.1}}}],
+    "head": {"kind": "fm", "label": "click"},
+    "train": {"checkpoint": {"every": 50, "keep": 2}, "lr_schedule": {"warmup_steps": 150}},
+    "data": {"path": "clicks.tsv.gz"},
+    "memory": {"tiers": [{"name": "dram", "kind": "dram", "capacity": "16MiB"},
+                         {"name": "disk", "kind": "nvme", "capacity": "1GiB", "path": "rows.store"}]},
+    "plan": {"lookahead": 3, "place": [{"tables": "item", "home": "disk", "cache": {"dram": "16KiB"}}]}}
+
+
+def write_data(path, samples):
+    import gzip
+    import random
+    rng = random.Random(5)
+    with gzip.open(path, "wt") as out:
+        out.write("user\titem\tclick\n")
+        for _ in range(samples):
+            user, item = int(rng.paretovariate(0.5)) % 20000, int(rng.paretovariate(0.3)) % 50000
+            out.write(f"{user}\t{item}\t{int(rng.random() < 0.3 + 0.4 * (item % 2))}\n")
+
+
+def rows_of(state):
+    """The stored rows; the manifest and the checkpoints may differ in how the run was cut."""
+    return {name: data for name, data in tree_bytes(state).items()
+            if "ckpt" not in name and not name.endswith((".json", ".lock", "lock"))}
+
+
+def same_state(a, b, what):
+    left, right = rows_of(a), rows_of(b)
+    expect(left.keys() == right.keys(), f"{what}: files differ: {sorted(left)} and {sorted(right)}")
+    expect(left, f"{what}: no row files in {a}")
+    for name in left:
+        expect(left[name] == right[name], f"{what}: {name} differs")
+
+
+def main():
+    with Folder() as folder:
+        (folder / "model.yaml").write_text(json.dumps(SPEC))
+        write_data(folder / "clicks.tsv.gz", 64 * 200 + 17)
+        run(TERRACE, "compile", "model.yaml", "-o", "model", cwd=folder)
+        run("./model", "train", "--state", "whole", "--steps", 200, cwd=folder)
+        run("./model", "train", "--state", "parts", "--steps", 100, cwd=folder)
+        run("./model", "train", "--state", "parts", "--steps", 100, cwd=folder)
+        same_state(folder / "whole", folder / "parts", "stop and resume")
+        print("train 200 = train 100 + resume 100: every row file equal")
+
+        run("./model", "train", "--state", "killed", "--steps", 100, cwd=folder)
+        for delay in (0.0, 0.02, 0.05):
+            process = subprocess.Popen(["./model", "train", "--state", "killed", "--steps", "100"], cwd=folder,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(delay)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        info = json.loads(run("./model", "info", "--state", "killed", "--json", cwd=folder).stdout.splitlines()[-1])
+        expect(0 < info["step"] <= 200, f"step after the kills: {info['step']}")
+        if info["step"] < 200:
+            run("./model", "train", "--state", "killed", "--steps", 200 - info["step"], cwd=folder)
+        same_state(folder / "whole", folder / "killed", "kill and resume")
+        print(f"killed three times, resumed from step {info['step']}: every row file equal")
+
+
+if __name__ == "__main__":
+    main()
