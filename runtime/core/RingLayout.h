@@ -61,8 +61,7 @@ struct GroupShape {
   int64_t maxUnique = 0;
   int64_t maxMiss = 0;
   int64_t slotBytes = 0;
-  int64_t storeBytes = 0;     // pitch in the file; 0 where home is memory
-  int64_t deviceBlock = 4096; // upper bound of the device's direct I/O unit
+  int64_t storeBytes = 0; // pitch in the file; 0 where home is memory
   int64_t dim = 0;
   bool cached = false; // home is not memory
 };
@@ -218,37 +217,25 @@ struct ProbeLayout {
   }
 };
 
-/// Bytes of whole device blocks that one record may touch.
-inline int64_t recordSpan(int64_t storeBytes, int64_t block) {
-  if (storeBytes <= 0 || block <= 0)
-    return 0;
-  // A record that divides the block never straddles; others may start anywhere.
-  if (block % storeBytes == 0)
-    return block;
-  return (storeBytes + block - 2) / block * block + block;
-}
-
-/// Raw reads of the missing rows: one span of device blocks each.
+/// Records as they lie in the file, one after the other: the missing rows on
+/// their way in, in the order of the misses. Whole device blocks are read into
+/// the store's own few bounce buffers, so that staging stays this small.
 struct StagingLayout {
-  int64_t data, span, bytes;
+  int64_t data, bytes;
   StagingLayout(const ModelShape &m, int g) {
-    const GroupShape &s = m.groups[g];
-    span = recordSpan(s.storeBytes, s.deviceBlock);
-    // Direct I/O needs block-aligned memory; the slot itself is 64-aligned.
-    data = 0;
-    bytes = s.maxMiss * span + s.deviceBlock;
+    LayoutCursor c;
+    data = c.take(m.groups[g].maxMiss * m.groups[g].storeBytes);
+    bytes = c.bytes();
   }
 };
 
-/// Records on their way out, one span of device blocks each (the neighbours in
-/// the first and last block are read before it is written back).
+/// Records on their way out, in the order of the victims.
 struct WriteBufLayout {
-  int64_t data, span, bytes;
+  int64_t data, bytes;
   WriteBufLayout(const ModelShape &m, int g) {
-    const GroupShape &s = m.groups[g];
-    span = recordSpan(s.storeBytes, s.deviceBlock);
-    data = 0;
-    bytes = s.maxMiss * span + s.deviceBlock;
+    LayoutCursor c;
+    data = c.take(m.groups[g].maxMiss * m.groups[g].storeBytes);
+    bytes = c.bytes();
   }
 };
 

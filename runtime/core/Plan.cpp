@@ -1,0 +1,585 @@
+//===- Plan.cpp - The plan of an artifact, parsed -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// nlohmann throws on a missing key or a wrong type; the throw ends here, as a
+// status that names the place. Checks come after, in plain code.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/core/Plan.h"
+
+#include <nlohmann/json.hpp>
+
+#include <set>
+
+using namespace trc;
+using nlohmann::json;
+
+int OptimizerPlan::stateCount() const {
+  switch (kind) {
+  case OptimizerKind::Sgd:
+    return 0;
+  case OptimizerKind::Adam:
+    return 2;
+  default:
+    return 1;
+  }
+}
+
+int64_t OptimizerPlan::stateWidth(int slot, int64_t dim) const {
+  if (slot < 0 || slot >= stateCount())
+    return 0;
+  return kind == OptimizerKind::RowwiseAdagrad ? 1 : dim;
+}
+
+RowInit InitPlan::make() const {
+  if (kind == "uniform")
+    return RowInit::uniform(key, first, second);
+  if (kind == "normal")
+    return RowInit::normal(key, first, second);
+  return RowInit::constant(first);
+}
+
+static const char *const opNames[] = {
+    "ingest", "check",   "translate", "dedup",          "unique",      "probe",
+    "spill",  "store",   "fetch",     "fill",           "gather_pool", "expand",
+    "call",   "handoff", "resume",    "segment_update", "unpin"};
+
+const char *trc::opName(OpKind kind) { return opNames[static_cast<int>(kind)]; }
+
+int Plan::findTable(const std::string &name) const {
+  for (size_t i = 0; i < tables.size(); ++i)
+    if (tables[i].name == name)
+      return static_cast<int>(i);
+  return -1;
+}
+
+int Plan::findRing(RingRole role, int group) const {
+  for (size_t i = 0; i < rings.size(); ++i)
+    if (rings[i].role == role && rings[i].group == group)
+      return static_cast<int>(i);
+  return -1;
+}
+
+int Plan::findOp(OpKind kind, int group) const {
+  for (size_t i = 0; i < ops.size(); ++i)
+    if (ops[i].kind == kind && (group < 0 || ops[i].group == group))
+      return static_cast<int>(i);
+  return -1;
+}
+
+namespace {
+
+/// Thrown inside this file only; becomes a status at parsePlan.
+struct PlanError {
+  std::string message;
+};
+
+[[noreturn]] void fail(const std::string &where, const std::string &what) {
+  throw PlanError{where + ": " + what};
+}
+
+int64_t number(const json &j, const char *key, int64_t low = 0) {
+  int64_t v = j.at(key).get<int64_t>();
+  if (v < low)
+    fail(key, "is " + std::to_string(v) + ", below " + std::to_string(low));
+  return v;
+}
+
+/// A 64-bit value, written as a decimal string (or a small number).
+uint64_t wide(const json &j) {
+  if (j.is_string()) {
+    const std::string &s = j.get_ref<const std::string &>();
+    char *end = nullptr;
+    errno = 0;
+    uint64_t v = std::strtoull(s.c_str(), &end, 10);
+    if (errno || s.empty() || *end)
+      fail("number '" + s + "'", "is not a 64-bit decimal");
+    return v;
+  }
+  return j.get<uint64_t>();
+}
+
+std::string textOrEmpty(const json &j, const char *key) {
+  auto it = j.find(key);
+  return it == j.end() || it->is_null() ? "" : it->get<std::string>();
+}
+
+double realOr(const json &j, const char *key, double fallback) {
+  auto it = j.find(key);
+  return it == j.end() || it->is_null() ? fallback : it->get<double>();
+}
+
+template <typename Enum>
+Enum choose(const std::string &where, const std::string &name,
+            std::initializer_list<std::pair<const char *, Enum>> choices) {
+  for (const auto &[text, value] : choices)
+    if (name == text)
+      return value;
+  fail(where, "'" + name + "' is not known to this runtime");
+}
+
+void checkIndex(const std::string &where, int64_t index, size_t size) {
+  if (index < 0 || index >= static_cast<int64_t>(size))
+    fail(where, "index " + std::to_string(index) + " is outside 0 .. " +
+                    std::to_string(static_cast<int64_t>(size) - 1));
+}
+
+Pooling parsePooling(const std::string &where, const std::string &name) {
+  return choose<Pooling>(where, name,
+                         {{"sum", Pooling::sum},
+                          {"mean", Pooling::mean},
+                          {"weighted_mean", Pooling::weightedMean},
+                          {"sqrtn", Pooling::sqrtn},
+                          {"max", Pooling::max},
+                          {"none", Pooling::none}});
+}
+
+void readTables(const json &j, Plan &plan) {
+  for (const json &t : j.at("tables")) {
+    TablePlan table;
+    table.name = t.at("name").get<std::string>();
+    std::string where = "table '" + table.name + "'";
+    table.rows = number(t, "rows", 1);
+    table.dim = number(t, "dim", 1);
+    table.hash = choose<bool>(where, t.at("ids").get<std::string>(),
+                              {{"index", false}, {"hash", true}});
+    const json &init = t.at("init");
+    table.init.kind = init.at("kind").get<std::string>();
+    if (table.init.kind == "uniform") {
+      table.init.first = init.at("low").get<double>();
+      table.init.second = init.at("high").get<double>();
+    } else if (table.init.kind == "normal") {
+      table.init.first = init.at("mean").get<double>();
+      table.init.second = init.at("std").get<double>();
+    } else if (table.init.kind == "constant") {
+      table.init.first = init.at("value").get<double>();
+    } else {
+      fail(where, "init '" + table.init.kind + "' is not known");
+    }
+    table.init.key = wide(t.at("init_key"));
+    const json &opt = t.at("optimizer");
+    table.optimizer.name = opt.at("kind").get<std::string>();
+    table.optimizer.kind = choose<OptimizerKind>(
+        where, table.optimizer.name,
+        {{"sgd", OptimizerKind::Sgd},
+         {"adagrad", OptimizerKind::Adagrad},
+         {"rowwise_adagrad", OptimizerKind::RowwiseAdagrad},
+         {"adam", OptimizerKind::Adam}});
+    table.optimizer.lr = opt.at("lr").get<double>();
+    table.optimizer.eps = realOr(opt, "eps", 0);
+    table.optimizer.weightDecay = realOr(opt, "weight_decay", 0);
+    table.optimizer.beta1 = realOr(opt, "beta1", 0.9);
+    table.optimizer.beta2 = realOr(opt, "beta2", 0.999);
+    table.group = static_cast<int>(number(t, "group"));
+    table.rowBase = number(t, "row_base");
+    plan.tables.push_back(std::move(table));
+  }
+}
+
+void readFeatures(const json &j, Plan &plan) {
+  for (const json &f : j.at("features")) {
+    FeaturePlan feature;
+    feature.name = f.at("name").get<std::string>();
+    std::string where = "feature '" + feature.name + "'";
+    feature.column = textOrEmpty(f, "column");
+    if (feature.column.empty())
+      feature.column = feature.name;
+    feature.strings = textOrEmpty(f, "type") == "string";
+    feature.weights = textOrEmpty(f, "weights");
+    feature.table = static_cast<int>(number(f, "table"));
+    checkIndex(where + " table", feature.table, plan.tables.size());
+    feature.pooling = parsePooling(where, f.at("pooling").get<std::string>());
+    if (feature.weighted() &&
+        (feature.pooling == Pooling::max || feature.pooling == Pooling::none))
+      fail(where, "max and none refuse weights");
+    feature.maxIds = number(f, "max_ids", 1);
+    feature.overflow =
+        choose<Overflow>(where, f.at("overflow").get<std::string>(),
+                         {{"error", Overflow::error},
+                          {"keep_first", Overflow::keepFirst},
+                          {"keep_last", Overflow::keepLast}});
+    feature.dedup = static_cast<int>(f.at("dedup").get<int64_t>());
+    feature.gather = f.at("gather").get<std::string>();
+    plan.features.push_back(std::move(feature));
+  }
+  for (const json &d : j.at("dedup")) {
+    DedupPlan dedup;
+    dedup.name = d.at("name").get<std::string>();
+    for (const json &f : d.at("features")) {
+      checkIndex("dedup '" + dedup.name + "'", f.get<int64_t>(),
+                 plan.features.size());
+      dedup.features.push_back(f.get<int>());
+    }
+    plan.dedup.push_back(std::move(dedup));
+  }
+  for (size_t f = 0; f < plan.features.size(); ++f) {
+    int d = plan.features[f].dedup;
+    if (d < 0)
+      continue;
+    std::string where = "feature '" + plan.features[f].name + "'";
+    checkIndex(where + " dedup", d, plan.dedup.size());
+    const std::vector<int> &in = plan.dedup[d].features;
+    if (std::find(in.begin(), in.end(), static_cast<int>(f)) == in.end())
+      fail(where, "is missing from its dedup group");
+  }
+}
+
+int findTier(const Plan &plan, const std::string &where,
+             const std::string &name) {
+  for (size_t i = 0; i < plan.tiers.size(); ++i)
+    if (plan.tiers[i].name == name)
+      return static_cast<int>(i);
+  fail(where, "tier '" + name + "' is not declared");
+}
+
+void readGroups(const json &j, Plan &plan) {
+  for (const json &t : j.at("tiers")) {
+    TierPlan tier;
+    tier.name = t.at("name").get<std::string>();
+    tier.kind = t.at("kind").get<std::string>();
+    tier.capacity = number(t, "capacity");
+    if (auto it = t.find("paths"); it != t.end() && !it->is_null())
+      tier.paths = it->get<std::vector<std::string>>();
+    plan.tiers.push_back(std::move(tier));
+  }
+  for (const json &g : j.at("groups")) {
+    GroupPlan group;
+    group.name = g.at("name").get<std::string>();
+    std::string where = "group '" + group.name + "'";
+    group.tables = g.at("tables").get<std::vector<int>>();
+    group.rows = number(g, "rows", 1);
+    group.dim = number(g, "dim", 1);
+    group.weightsBytes = number(g, "weights_bytes", 4);
+    group.stateBytes = number(g, "state_bytes");
+    group.slotBytes = number(g, "slot_bytes", 4);
+    group.storeBytes = number(g, "store_bytes");
+    group.home = findTier(plan, where, g.at("home").get<std::string>());
+    std::string cache = textOrEmpty(g, "cache");
+    group.cache = cache.empty() ? -1 : findTier(plan, where, cache);
+    group.retained = number(g, "retained");
+    group.slots = number(g, "slots");
+    group.policy = textOrEmpty(g, "policy");
+    group.maxOccurrences = number(g, "max_occurrences");
+    group.maxUnique = number(g, "max_unique");
+    group.maxMiss = number(g, "max_miss");
+    group.update = g.at("update").get<std::string>();
+    plan.groups.push_back(std::move(group));
+  }
+}
+
+void readSchedule(const json &j, Plan &plan) {
+  for (const json &l : j.at("lanes")) {
+    LanePlan lane;
+    lane.name = l.at("name").get<std::string>();
+    lane.kind = choose<LaneKind>("lane '" + lane.name + "'",
+                                 l.at("kind").get<std::string>(),
+                                 {{"cpu", LaneKind::cpu},
+                                  {"io", LaneKind::io},
+                                  {"caller", LaneKind::caller}});
+    if (l.contains("depth"))
+      lane.depth = static_cast<int>(number(l, "depth", 1));
+    plan.lanes.push_back(std::move(lane));
+  }
+  for (const json &r : j.at("rings")) {
+    RingPlan ring;
+    ring.name = r.at("name").get<std::string>();
+    std::string where = "ring '" + ring.name + "'";
+    if (!parseRingRole(r.at("role").get<std::string>(), ring.role))
+      fail(where,
+           "role '" + r.at("role").get<std::string>() + "' is not known");
+    ring.group = static_cast<int>(r.at("group").get<int64_t>());
+    ring.depth = number(r, "depth", 1);
+    ring.bytes = number(r, "bytes");
+    ring.offset = number(r, "offset");
+    plan.rings.push_back(std::move(ring));
+  }
+  for (const json &o : j.at("ops")) {
+    OpPlan op;
+    std::string name = o.at("op").get<std::string>();
+    bool known = false;
+    for (size_t i = 0; i < std::size(opNames) && !known; ++i)
+      if (name == opNames[i]) {
+        op.kind = static_cast<OpKind>(i);
+        known = true;
+      }
+    if (!known)
+      fail("op '" + name + "'", "is not known to this runtime");
+    op.lane = static_cast<int>(number(o, "lane"));
+    op.ahead = number(o, "ahead");
+    op.group =
+        o.contains("group") ? static_cast<int>(o["group"].get<int64_t>()) : -1;
+    op.ring =
+        o.contains("ring") ? static_cast<int>(o["ring"].get<int64_t>()) : -1;
+    for (const json &w : o.at("waits"))
+      op.waits.push_back(
+          {static_cast<int>(number(w, "op")), number(w, "distance")});
+    plan.ops.push_back(std::move(op));
+  }
+  for (const json &b : j.at("bound"))
+    plan.bounds.push_back({b.at("tier").get<std::string>(),
+                           number(b, "capacity"), number(b, "bytes")});
+  plan.arena = number(j, "arena");
+}
+
+void checkGroup(Plan &plan, size_t g) {
+  GroupPlan &group = plan.groups[g];
+  std::string where = "group '" + group.name + "'";
+  if (group.rows > 0xfffffff0ll)
+    fail(where, std::to_string(group.rows) + " rows; at most 4294967280 fit");
+  int64_t end = 0;
+  const TablePlan *first = nullptr;
+  for (int t : group.tables) {
+    checkIndex(where + " tables", t, plan.tables.size());
+    const TablePlan &table = plan.tables[t];
+    if (table.group != static_cast<int>(g) || table.dim != group.dim ||
+        table.rowBase < end || table.rowBase + table.rows > group.rows)
+      fail(where, "table '" + table.name + "' does not fit into it");
+    end = table.rowBase + table.rows;
+    if (!first)
+      first = &table;
+    else if (table.optimizer.kind != first->optimizer.kind ||
+             table.optimizer.lr != first->optimizer.lr ||
+             table.optimizer.eps != first->optimizer.eps ||
+             table.optimizer.weightDecay != first->optimizer.weightDecay ||
+             table.optimizer.beta1 != first->optimizer.beta1 ||
+             table.optimizer.beta2 != first->optimizer.beta2)
+      fail(where, "table '" + table.name +
+                      "' has another optimizer; one update serves a group");
+  }
+  if (!first)
+    fail(where, "has no table");
+  int64_t state = 0;
+  for (int s = 0; s < first->optimizer.stateCount(); ++s)
+    state += first->optimizer.stateWidth(s, group.dim) * 4;
+  if (group.weightsBytes != group.dim * 4 || group.stateBytes != state ||
+      group.slotBytes < group.weightsBytes + state || group.slotBytes % 4)
+    fail(where, "slot of " + std::to_string(group.slotBytes) +
+                    " bytes does not hold " + std::to_string(group.dim) +
+                    " weights and " + std::to_string(state) +
+                    " bytes of state");
+  const TierPlan &home = plan.tiers[group.home];
+  if (home.kind != "dram" && home.kind != "nvme")
+    fail(where, "home tier '" + home.name + "' is of kind " + home.kind +
+                    "; this runtime drives dram and nvme");
+  if (home.memory() == group.cached())
+    fail(where, home.memory() ? "a home in memory takes no cache"
+                              : "home '" + home.name + "' needs a cache");
+  int64_t ids = 0;
+  for (size_t f = 0; f < plan.features.size(); ++f)
+    if (plan.tables[plan.features[f].table].group == static_cast<int>(g)) {
+      group.features.push_back(static_cast<int>(f));
+      ids += plan.shape.featureIds(f);
+    }
+  ids = std::min(ids, plan.maxIds);
+  if (group.maxOccurrences < ids || group.maxUnique < std::min(ids, group.rows))
+    fail(where, "bounds are below the " + std::to_string(ids) +
+                    " ids that a batch may hold");
+  if (group.cached()) {
+    if (group.maxMiss < group.maxUnique)
+      fail(where, "max_miss is below max_unique");
+    if (group.slots < std::min(group.maxUnique, group.rows) ||
+        group.retained > group.slots)
+      fail(where, std::to_string(group.slots) + " slots cannot pin the " +
+                      std::to_string(group.maxUnique) + " rows of one batch");
+    if (group.storeBytes < group.weightsBytes + group.stateBytes)
+      fail(where, "store_bytes does not hold a row");
+  }
+}
+
+bool opHasGroup(OpKind kind) {
+  switch (kind) {
+  case OpKind::unique:
+  case OpKind::probe:
+  case OpKind::spill:
+  case OpKind::store:
+  case OpKind::fetch:
+  case OpKind::fill:
+  case OpKind::gatherPool:
+  case OpKind::segmentUpdate:
+  case OpKind::unpin:
+    return true;
+  default:
+    return false;
+  }
+}
+
+void checkSchedule(const Plan &plan) {
+  for (const RingPlan &ring : plan.rings) {
+    std::string where = "ring '" + ring.name + "'";
+    bool perGroup =
+        ring.role == RingRole::unique || ring.role == RingRole::probe ||
+        ring.role == RingRole::staging || ring.role == RingRole::writebuf ||
+        ring.role == RingRole::pooled;
+    if (perGroup)
+      checkIndex(where + " group", ring.group, plan.groups.size());
+    int64_t need = ringBytes(plan.shape, ring.role, ring.group);
+    if (ring.bytes < need)
+      fail(where, "has slots of " + std::to_string(ring.bytes) +
+                      " bytes; this runtime needs " + std::to_string(need));
+    if (ring.bytes % 64 || ring.offset % 64)
+      fail(where, "is not aligned to 64 bytes");
+    if (ring.offset + ring.depth * ring.bytes > plan.arena)
+      fail(where, "ends outside the arena");
+  }
+  std::set<std::pair<int, int>> seen;
+  for (size_t i = 0; i < plan.ops.size(); ++i) {
+    const OpPlan &op = plan.ops[i];
+    std::string where =
+        "op " + std::to_string(i) + " (" + opName(op.kind) + ")";
+    checkIndex(where + " lane", op.lane, plan.lanes.size());
+    bool callerOp = op.kind == OpKind::handoff || op.kind == OpKind::resume;
+    if (callerOp != (plan.lanes[op.lane].kind == LaneKind::caller))
+      fail(where, "is on lane '" + plan.lanes[op.lane].name +
+                      "', which cannot run it");
+    if (opHasGroup(op.kind))
+      checkIndex(where + " group", op.group, plan.groups.size());
+    if (op.ring >= 0)
+      checkIndex(where + " ring", op.ring, plan.rings.size());
+    if (!seen.insert({static_cast<int>(op.kind), op.group}).second)
+      fail(where, "stands twice in the plan");
+    for (const WaitPlan &w : op.waits) {
+      checkIndex(where + " wait", w.op, plan.ops.size());
+      if (w.distance == 0 && w.op >= static_cast<int>(i))
+        fail(where, "waits for a later op of its own batch");
+    }
+  }
+  auto need = [&](OpKind kind, int group) {
+    if (!seen.count({static_cast<int>(kind), group}))
+      fail("ops",
+           std::string(opName(kind)) + " is missing" +
+               (group < 0 ? std::string()
+                          : " for group '" + plan.groups[group].name + "'"));
+  };
+  auto needRing = [&](RingRole role, int group) {
+    if (plan.findRing(role, group) < 0)
+      fail("rings", std::string(ringRoleName(role)) + " is missing");
+  };
+  for (OpKind kind :
+       {OpKind::ingest, OpKind::check, OpKind::handoff, OpKind::resume})
+    need(kind, -1);
+  if (plan.hasHead)
+    need(OpKind::call, -1);
+  if (!plan.dedup.empty()) {
+    need(OpKind::dedup, -1);
+    need(OpKind::expand, -1);
+    needRing(RingRole::dedup, -1);
+    needRing(RingRole::expanded, -1);
+  }
+  for (const TablePlan &t : plan.tables)
+    if (t.hash)
+      need(OpKind::translate, -1);
+  needRing(RingRole::ingest, -1);
+  needRing(RingRole::grads, -1);
+  for (int g = 0; g < static_cast<int>(plan.groups.size()); ++g) {
+    if (plan.groups[g].features.empty())
+      continue; // a table that no feature reads
+    need(OpKind::unique, g);
+    need(OpKind::gatherPool, g);
+    need(OpKind::segmentUpdate, g);
+    needRing(RingRole::unique, g);
+    needRing(RingRole::pooled, g);
+    if (!plan.groups[g].cached())
+      continue;
+    for (OpKind kind : {OpKind::probe, OpKind::spill, OpKind::store,
+                        OpKind::fetch, OpKind::fill, OpKind::unpin})
+      need(kind, g);
+    needRing(RingRole::probe, g);
+    needRing(RingRole::staging, g);
+    needRing(RingRole::writebuf, g);
+  }
+}
+
+void fillShape(Plan &plan) {
+  ModelShape &shape = plan.shape;
+  shape.batch = plan.batch;
+  shape.maxIds = plan.maxIds;
+  shape.head = plan.hasHead;
+  shape.dedupGroups = static_cast<int>(plan.dedup.size());
+  for (const FeaturePlan &f : plan.features) {
+    FeatureShape s;
+    const TablePlan &table = plan.tables[f.table];
+    s.maxIds = f.maxIds;
+    s.dim = table.dim;
+    s.weighted = f.weighted();
+    s.keepLast = f.overflow == Overflow::keepLast;
+    s.pooling = f.pooling;
+    s.group = table.group;
+    s.dedup = f.dedup;
+    shape.features.push_back(s);
+  }
+  for (const GroupPlan &g : plan.groups) {
+    GroupShape s;
+    s.maxOccurrences = g.maxOccurrences;
+    s.maxUnique = g.maxUnique;
+    s.maxMiss = g.maxMiss;
+    s.slotBytes = g.slotBytes;
+    s.storeBytes = g.storeBytes;
+    s.dim = g.dim;
+    s.cached = g.cached();
+    shape.groups.push_back(s);
+  }
+}
+
+Plan read(const json &j) {
+  Plan plan;
+  int64_t format = j.at("format").get<int64_t>();
+  if (format != 1)
+    fail("format", "is " + std::to_string(format) +
+                       "; this runtime reads 1; compile the model again");
+  plan.model = j.at("model").get<std::string>();
+  plan.hash = j.at("hash").get<std::string>();
+  plan.version = textOrEmpty(j, "terrace");
+  plan.batch = number(j, "batch", 1);
+  plan.maxIds = number(j, "max_ids", 1);
+  if (plan.batch > (1ll << 30) || plan.maxIds > (1ll << 30))
+    fail("batch", "is too large");
+  plan.seed = wide(j.at("seed"));
+  plan.numerics = textOrEmpty(j, "numerics");
+  plan.dropBadIds =
+      choose<bool>("on_bad_id", j.at("on_bad_id").get<std::string>(),
+                   {{"error", false}, {"drop", true}});
+  plan.skipBadGrads =
+      choose<bool>("on_bad_grad", j.at("on_bad_grad").get<std::string>(),
+                   {{"error", false}, {"skip", true}});
+  plan.lookahead = number(j, "lookahead");
+  readTables(j, plan);
+  readFeatures(j, plan);
+  if (const json &head = j.at("head"); !head.is_null()) {
+    plan.hasHead = true;
+    plan.headName = head.at("kind").get<std::string>();
+    plan.head = choose<HeadKind>(
+        "head", plan.headName,
+        {{"logistic", HeadKind::Logistic}, {"fm", HeadKind::Fm}});
+    for (const FeaturePlan &f : plan.features)
+      if (f.pooling == Pooling::none)
+        fail("head", "feature '" + f.name + "' has pooling none");
+  }
+  readGroups(j, plan);
+  for (const TablePlan &t : plan.tables)
+    checkIndex("table '" + t.name + "' group", t.group, plan.groups.size());
+  fillShape(plan);
+  readSchedule(j, plan);
+  for (size_t g = 0; g < plan.groups.size(); ++g)
+    checkGroup(plan, g);
+  checkSchedule(plan);
+  if (j.contains("process_bytes"))
+    plan.processBytes = number(j, "process_bytes");
+  return plan;
+}
+
+} // namespace
+
+Result<Plan> trc::parsePlan(const char *text, uint64_t bytes) {
+  try {
+    return read(json::parse(text, text + bytes));
+  } catch (const PlanError &e) {
+    return Status(TRC_MISMATCH, "the artifact's plan: " + e.message);
+  } catch (const json::exception &e) {
+    return Status(TRC_MISMATCH,
+                  std::string("the artifact's plan: ") + e.what());
+  } catch (const std::exception &e) {
+    return Status(TRC_NO_MEMORY,
+                  std::string("the artifact's plan: ") + e.what());
+  }
+}
