@@ -1,0 +1,47 @@
+//===- RecordFormat.h - A row as it lies on a device ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A record is an 8-byte header and the payload (weights, then optimizer
+// state), padded to the store pitch. The header holds a CRC32C over the row
+// and the payload, so that torn, misdirected and lost writes fail on reading.
+// Pure and header-only: the compiler sizes rings and buffers with it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TERRACE_RUNTIME_STORE_RECORDFORMAT_H
+#define TERRACE_RUNTIME_STORE_RECORDFORMAT_H
+
+#include <cstdint>
+
+namespace trc {
+
+struct RecordHeader {
+  uint32_t crc;
+  uint32_t row;
+};
+constexpr uint64_t recordHeaderBytes = sizeof(RecordHeader);
+constexpr uint64_t recordAlign = 16;
+
+/// store_bytes of docs/artifact.md: the pitch of records with this payload.
+constexpr uint64_t recordBytes(uint64_t payloadBytes) {
+  return (recordHeaderBytes + payloadBytes + recordAlign - 1) / recordAlign *
+         recordAlign;
+}
+
+/// Whole blocks that one record may touch, in bytes.
+constexpr uint64_t recordSpan(uint64_t storeBytes, uint64_t block) {
+  // Records start at multiples of 16, so the worst start is block - 16.
+  return block % storeBytes == 0
+             ? block
+             : (storeBytes + block - recordAlign + block - 1) / block * block;
+}
+
+/// DeviceOptions::bufferBytes for a device whose largest records have this
+/// pitch, whatever the block size of its files (up to 4096).
+constexpr uint64_t deviceBufferBytes(uint64_t largestStoreBytes) {
+  return recordSpan(largestStoreBytes, 4096);
+}
+
+} // namespace trc
+
+#endif // TERRACE_RUNTIME_STORE_RECORDFORMAT_H
