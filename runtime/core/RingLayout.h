@@ -200,41 +200,48 @@ struct ProbeHeader {
   int64_t victims;
 };
 
-/// slots[u] of unique row u; the misses and the dirty victims as C's cache
-/// names them (MissEntry: unique index, where; VictimEntry: slot, row).
+/// The arrays of a trc::Probe (runtime/cache/GroupCache.h): slots[u] of unique
+/// row u; the misses, ordered by source; the dirty victims.
 struct ProbeLayout {
-  static constexpr int64_t missBytes = 24, victimBytes = 24;
-  int64_t header, slots, misses, victims, bytes;
+  int64_t header, slots, missRow, missSlot, missPlace, victimRow, victimSlot;
+  int64_t bytes;
 
   ProbeLayout(const ModelShape &m, int g) {
     const GroupShape &s = m.groups[g];
     LayoutCursor c;
     header = c.take(sizeof(ProbeHeader));
     slots = c.take(s.maxUnique * 4);
-    misses = c.take(s.maxMiss * missBytes);
-    victims = c.take(s.maxMiss * victimBytes);
+    missRow = c.take(s.maxMiss * 4);
+    missSlot = c.take(s.maxMiss * 4);
+    missPlace = c.take(s.maxMiss * 8);
+    victimRow = c.take(s.maxMiss * 4);
+    victimSlot = c.take(s.maxMiss * 4);
     bytes = c.bytes();
   }
 };
 
-/// Records as they lie in the file, one after the other: the missing rows on
-/// their way in, in the order of the misses. Whole device blocks are read into
-/// the store's own few bounce buffers, so that staging stays this small.
+/// The payloads of the missing rows, verified: miss k at k * slotBytes. The
+/// device blocks around them pass through the device's own buffers.
 struct StagingLayout {
-  int64_t data, bytes;
+  int64_t data, pitch, bytes;
   StagingLayout(const ModelShape &m, int g) {
+    const GroupShape &s = m.groups[g];
     LayoutCursor c;
-    data = c.take(m.groups[g].maxMiss * m.groups[g].storeBytes);
+    pitch = s.slotBytes;
+    data = c.take(s.maxMiss * pitch);
     bytes = c.bytes();
   }
 };
 
-/// Records on their way out, in the order of the victims.
+/// Records on their way out: victim v at v * storeBytes, its payload behind
+/// the record's header (runtime/store/RecordFormat.h).
 struct WriteBufLayout {
-  int64_t data, bytes;
+  int64_t data, pitch, bytes;
   WriteBufLayout(const ModelShape &m, int g) {
+    const GroupShape &s = m.groups[g];
     LayoutCursor c;
-    data = c.take(m.groups[g].maxMiss * m.groups[g].storeBytes);
+    pitch = s.storeBytes;
+    data = c.take(s.maxMiss * pitch);
     bytes = c.bytes();
   }
 };
