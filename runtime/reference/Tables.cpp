@@ -1,0 +1,115 @@
+//===- Tables.cpp - Tables of the reference, and their optimizers
+//----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/reference/Tables.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trc::reference {
+
+std::vector<float> Table::record(int64_t row) const {
+  auto it = rows.find(row);
+  if (it != rows.end())
+    return it->second;
+  std::vector<float> r(static_cast<size_t>(def->recordFloats()), 0.0f);
+  def->init.fill(row, def->dim, r.data());
+  return r;
+}
+
+const float *Table::weights(int64_t row, std::vector<float> &scratch) const {
+  auto it = rows.find(row);
+  if (it != rows.end())
+    return it->second.data();
+  scratch.resize(static_cast<size_t>(def->dim));
+  def->init.fill(row, def->dim, scratch.data());
+  return scratch.data();
+}
+
+void Table::store(int64_t row, const std::vector<float> &record) {
+  rows[row] = record;
+}
+
+std::vector<int64_t> Table::touched() const {
+  std::vector<int64_t> out;
+  out.reserve(rows.size());
+  for (const auto &entry : rows)
+    out.push_back(entry.first);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+/// The fixed order of docs/numerics.md: 32 lanes, then a tree.
+static float rowSum(const std::vector<float> &g) {
+  float lane[32] = {};
+  for (size_t c = 0; c < g.size(); ++c)
+    lane[c % 32] = std::fma(g[c], g[c], lane[c % 32]);
+  for (size_t width = 16; width >= 1; width /= 2)
+    for (size_t l = 0; l < width; ++l)
+      lane[l] = lane[l] + lane[l + width];
+  return lane[0];
+}
+
+static double power(double base, int64_t exponent) {
+  double result = 1;
+  for (; exponent > 0; exponent >>= 1) {
+    if (exponent & 1)
+      result *= base;
+    base *= base;
+  }
+  return result;
+}
+
+void updateRow(const TableDef &def, const StepScale &scale,
+               std::vector<float> &gradient, std::vector<float> &record) {
+  size_t dim = static_cast<size_t>(def.dim);
+  float *w = record.data();
+  float *state = w + dim;
+  std::vector<float> &g = gradient;
+  if (def.weightDecay != 0) {
+    float decay = static_cast<float>(def.weightDecay);
+    for (size_t c = 0; c < dim; ++c)
+      g[c] = std::fma(decay, w[c], g[c]);
+  }
+  float lr = static_cast<float>(def.lr * scale.lrScale);
+  float eps = static_cast<float>(def.eps);
+  switch (def.optimizer) {
+  case Optimizer::Sgd:
+    for (size_t c = 0; c < dim; ++c)
+      w[c] = std::fma(-lr, g[c], w[c]);
+    return;
+  case Optimizer::Adagrad:
+    for (size_t c = 0; c < dim; ++c) {
+      state[c] = std::fma(g[c], g[c], state[c]);
+      w[c] = std::fma(-lr, g[c] / (std::sqrt(state[c]) + eps), w[c]);
+    }
+    return;
+  case Optimizer::RowwiseAdagrad: {
+    float mean = rowSum(g) / static_cast<float>(def.dim);
+    state[0] = state[0] + mean;
+    float k = lr / (std::sqrt(state[0]) + eps);
+    for (size_t c = 0; c < dim; ++c)
+      w[c] = std::fma(-k, g[c], w[c]);
+    return;
+  }
+  case Optimizer::Adam: {
+    float *m = state, *v = state + dim;
+    float keep1 = static_cast<float>(1 - def.beta1);
+    float keep2 = static_cast<float>(1 - def.beta2);
+    float s = static_cast<float>(def.lr * scale.lrScale *
+                                 std::sqrt(1 - power(def.beta2, scale.step)) /
+                                 (1 - power(def.beta1, scale.step)));
+    for (size_t c = 0; c < dim; ++c) {
+      m[c] = std::fma(keep1, g[c] - m[c], m[c]);
+      v[c] = std::fma(keep2, std::fma(g[c], g[c], -v[c]), v[c]);
+      w[c] = std::fma(-s, m[c] / (std::sqrt(v[c]) + eps), w[c]);
+    }
+    return;
+  }
+  }
+}
+
+} // namespace trc::reference

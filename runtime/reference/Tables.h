@@ -1,0 +1,52 @@
+//===- Tables.h - Tables of the reference, and their optimizers -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A table holds the records (weights, then optimizer state) of the rows that
+// were touched; any other row is its initial value and zero state. The update
+// of one row is docs/numerics.md written out as plain loops.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TERRACE_RUNTIME_REFERENCE_TABLES_H
+#define TERRACE_RUNTIME_REFERENCE_TABLES_H
+
+#include "runtime/reference/Program.h"
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace trc::reference {
+
+class Table {
+public:
+  explicit Table(const TableDef &def) : def(&def) {}
+
+  /// The row's record as it is now.
+  std::vector<float> record(int64_t row) const;
+  /// The first `dim` floats of the record, without a copy where it is stored.
+  const float *weights(int64_t row, std::vector<float> &scratch) const;
+  void store(int64_t row, const std::vector<float> &record);
+
+  /// Rows that were ever stored, ascending.
+  std::vector<int64_t> touched() const;
+  const TableDef &definition() const { return *def; }
+
+private:
+  const TableDef *def;
+  std::unordered_map<int64_t, std::vector<float>> rows;
+};
+
+/// The table's scalars at one step.
+struct StepScale {
+  double lrScale = 1;
+  int64_t step = 1; // the global step, 1 for the first
+};
+
+/// Applies the summed gradient (dim floats; changed by weight decay).
+void updateRow(const TableDef &def, const StepScale &scale,
+               std::vector<float> &gradient, std::vector<float> &record);
+
+} // namespace trc::reference
+
+#endif // TERRACE_RUNTIME_REFERENCE_TABLES_H
