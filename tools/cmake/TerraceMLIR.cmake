@@ -30,6 +30,8 @@ function(terrace_compiler_target target)
     "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/lib" "${PROJECT_SOURCE_DIR}/include"
     "${PROJECT_BINARY_DIR}" "${PROJECT_BINARY_DIR}/lib")
   target_precompile_headers(${target} REUSE_FROM TerracePCH)
+  # Executables would get -fPIE, and gcc takes a precompiled header with the same setting only.
+  target_compile_options(${target} PRIVATE -fPIC)
   terrace_target_options(${target} COMPILER)
 endfunction()
 
