@@ -1,0 +1,39 @@
+//===- Device.cpp - Chooses a backend -------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/io/Device.h"
+#include "runtime/io/Files.h"
+
+#include <algorithm>
+
+using namespace trc;
+
+Result<std::unique_ptr<Device>> trc::openDevice(const DeviceOptions &given) {
+  DeviceOptions options = given;
+  options.depth = std::clamp(options.depth, 1u, 4096u);
+  options.bufferBytes =
+      (std::max(options.bufferBytes, 1u) + 4095) / 4096 * 4096;
+  bool direct = options.features & IoDirect;
+
+  std::string reason;
+  switch (options.backend) {
+  case DeviceOptions::Backend::Memory:
+    return openThreadDevice(std::make_unique<MemoryFiles>(), options, "memory");
+  case DeviceOptions::Backend::Uring:
+    return openUringDevice(options);
+  case DeviceOptions::Backend::Auto: {
+    auto uring = openUringDevice(options);
+    if (uring.ok())
+      return uring;
+    reason = "; " + uring.takeStatus().message();
+    break;
+  }
+  case DeviceOptions::Backend::Threads:
+    break;
+  }
+  return openThreadDevice(std::make_unique<PosixFiles>(direct), options,
+                          "thread pool" + reason);
+}
