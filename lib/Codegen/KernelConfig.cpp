@@ -76,7 +76,7 @@ llvm::Expected<KernelConfig> KernelConfig::parse(StringRef name) {
     config.optimizer = static_cast<Optimizer>(i);
   }
   if (llvm::Error error = config.verify())
-    return std::move(error);
+    return error;
   return config;
 }
 

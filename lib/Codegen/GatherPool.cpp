@@ -1,0 +1,236 @@
+//===- GatherPool.cpp - The forward kernels ---------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// trc_gather_pool_fn of include/terrace-rt/artifact.h, "Forward" of
+// docs/numerics.md. For each bag and block of columns the occurrences are
+// walked once with all columns of the block in registers.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/KernelBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace terrace::codegen;
+
+namespace {
+enum Arg { Rows, Pitch, Slots, X, Offsets, Weights, Out, Winner, Begin, End };
+
+class GatherPool {
+public:
+  explicit GatherPool(KernelBuilder &k) : k(k), b(k.b), loc(k.loc) {}
+  void build();
+
+private:
+  int64_t dim() const { return k.config.dim; }
+  bool isWeighted() const { return k.config.weighted; }
+  Value row(Value occurrence);
+  void prefetchRow(Value occurrence, Value firstColumn, ArrayRef<Piece> pieces);
+  Values loadPieces(Value address, ArrayRef<Piece> pieces);
+  void copyRows();
+  void sumBag(Value bag, Value from, Value to);
+  void maxBag(Value bag, Value from, Value to);
+  Value divisor(Value count, Value normalizer);
+
+  KernelBuilder &k;
+  OpBuilder &b;
+  Location loc;
+  Value last; // occurrence of the whole range
+};
+} // namespace
+
+static int64_t columnsOf(ArrayRef<Piece> pieces) {
+  return pieces.back().column + pieces.back().width;
+}
+
+Value GatherPool::row(Value occurrence) {
+  return k.rowAddress(k.arg(Rows), k.arg(Pitch), k.arg(Slots),
+                      k.loadIndex(k.arg(X), occurrence));
+}
+
+/// The same block of columns of a row some occurrences ahead, also across
+/// bags: bags are short.
+void GatherPool::prefetchRow(Value occurrence, Value firstColumn,
+                             ArrayRef<Piece> pieces) {
+  Value next = k.ahead(occurrence, KernelBuilder::prefetchDistance, last);
+  k.prefetch(k.columnAddress(row(next), firstColumn), columnsOf(pieces),
+             /*forWrite=*/false);
+}
+
+Values GatherPool::loadPieces(Value address, ArrayRef<Piece> pieces) {
+  Values values;
+  for (const Piece &p : pieces)
+    values.push_back(
+        k.loadAt(k.vec(k.f32(), p.width), k.column(address, p.column)));
+  return values;
+}
+
+void GatherPool::build() {
+  k.begin("pipppppp" // rows pitch slots x offsets weights out winner
+          "ii");
+  if (k.config.pooling == Pooling::None) {
+    last = k.addi(k.arg(End), -1);
+    return copyRows();
+  }
+  last = k.addi(k.loadIndex(k.arg(Offsets), k.arg(End)), -1);
+  k.forLoop(k.arg(Begin), k.arg(End), {}, [&](Value bag, ValueRange) {
+    Value from = k.loadIndex(k.arg(Offsets), bag);
+    Value to = k.loadIndex(k.arg(Offsets), k.addi(bag, 1));
+    if (k.config.pooling == Pooling::Max)
+      maxBag(bag, from, to);
+    else
+      sumBag(bag, from, to);
+    return Values();
+  });
+}
+
+void GatherPool::copyRows() {
+  ColumnPlan plan = planColumns(dim(), k.image.lanes, k.image.registers);
+  k.forLoop(k.arg(Begin), k.arg(End), {}, [&](Value occurrence, ValueRange) {
+    Value source = row(occurrence);
+    Value target =
+        k.element(k.f32(), k.arg(Out),
+                  arith::MulIOp::create(b, loc, occurrence, k.constant(dim())));
+    k.forBlocks(plan, {}, [&](Value first, ArrayRef<Piece> pieces, ValueRange) {
+      prefetchRow(occurrence, first, pieces);
+      Value to = k.columnAddress(target, first);
+      Values values = loadPieces(k.columnAddress(source, first), pieces);
+      for (auto [p, value] : llvm::zip_equal(pieces, values))
+        k.storeAt(value, k.column(to, p.column));
+      return Values();
+    });
+    return Values();
+  });
+}
+
+/// What the sum of a bag is divided by; null for sum. 1 for an empty bag, so
+/// that its +0 stays +0.
+Value GatherPool::divisor(Value count, Value normalizer) {
+  Pooling pooling = k.config.pooling;
+  if (pooling == Pooling::Sum)
+    return Value();
+  Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1.0f));
+  Value value = normalizer
+                    ? normalizer
+                    : Value(arith::SIToFPOp::create(b, loc, k.f32(), count));
+  if (pooling == Pooling::Sqrtn)
+    value = k.sqrt(value);
+  Value empty = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, count,
+                                      k.constant(0));
+  return arith::SelectOp::create(b, loc, empty, one, value);
+}
+
+void GatherPool::sumBag(Value bag, Value from, Value to) {
+  Pooling pooling = k.config.pooling;
+  const bool normalized = isWeighted() && (pooling == Pooling::WeightedMean ||
+                                           pooling == Pooling::Sqrtn);
+  ColumnPlan plan = planColumns(dim(), k.image.lanes, k.image.registers);
+  Value count = arith::SubIOp::create(b, loc, to, from);
+  Value target =
+      k.element(k.f32(), k.arg(Out),
+                arith::MulIOp::create(b, loc, bag, k.constant(dim())));
+  k.forBlocks(plan, {}, [&](Value first, ArrayRef<Piece> pieces, ValueRange) {
+    Values sums;
+    for (const Piece &p : pieces)
+      sums.push_back(k.zero(k.vec(k.f32(), p.width)));
+    if (normalized) // the sum of w or w^2, the same in each block
+      sums.push_back(k.zero(k.f32()));
+
+    sums = k.forLoop(from, to, sums, [&](Value occurrence, ValueRange in) {
+      prefetchRow(occurrence, first, pieces);
+      Value address = k.columnAddress(row(occurrence), first);
+      Value weight;
+      if (isWeighted())
+        weight = k.load(k.f32(), k.arg(Weights), occurrence);
+      Values out;
+      for (auto [p, sum] : llvm::zip(pieces, in)) {
+        Value x = k.loadAt(sum.getType(), k.column(address, p.column));
+        out.push_back(weight ? k.fma(k.splat(weight, x.getType()), x, sum)
+                             : k.addf(sum, x));
+      }
+      if (normalized)
+        out.push_back(pooling == Pooling::Sqrtn
+                          ? k.fma(weight, weight, in.back())
+                          : k.addf(in.back(), weight));
+      return out;
+    });
+
+    Value by = divisor(count, normalized ? sums.back() : Value());
+    Value to = k.columnAddress(target, first);
+    for (auto [p, sum] : llvm::zip(pieces, sums))
+      k.storeAt(by ? k.divf(sum, k.splat(by, sum.getType())) : sum,
+                k.column(to, p.column));
+    return Values();
+  });
+}
+
+void GatherPool::maxBag(Value bag, Value from, Value to) {
+  // Two registers to a piece: the value and its winner.
+  const int64_t step = 32 / k.image.lanes;
+  ColumnPlan plan =
+      planColumns(dim(), k.image.lanes, k.image.registers / 2 / step * step);
+  Value some =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, from, to);
+  Value index = arith::MulIOp::create(b, loc, bag, k.constant(dim()));
+  Value target = k.element(k.f32(), k.arg(Out), index);
+  Value winners = k.element(k.i32(), k.arg(Winner), index);
+  k.forBlocks(plan, {}, [&](Value first, ArrayRef<Piece> pieces, ValueRange) {
+    const size_t n = pieces.size();
+    SmallVector<Type> types;
+    for (const Piece &p : pieces)
+      types.push_back(k.vec(k.f32(), p.width));
+    for (const Piece &p : pieces)
+      types.push_back(k.vec(k.i32(), p.width));
+
+    auto branch = scf::IfOp::create(b, loc, types, some, /*else=*/true);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(branch.elseBlock());
+      Values empty;
+      for (auto [i, type] : llvm::enumerate(types))
+        empty.push_back(i < n ? k.zero(type)
+                              : k.splat(k.constantI32(-1), type));
+      scf::YieldOp::create(b, loc, empty);
+
+      b.setInsertionPointToStart(branch.thenBlock());
+      prefetchRow(from, first, pieces);
+      Values best = loadPieces(k.columnAddress(row(from), first), pieces);
+      for (size_t i = n; i < 2 * n; ++i)
+        best.push_back(k.zero(types[i]));
+      best = k.forLoop(
+          k.addi(from, 1), to, best, [&](Value occurrence, ValueRange in) {
+            prefetchRow(occurrence, first, pieces);
+            Values row32 =
+                loadPieces(k.columnAddress(row(occurrence), first), pieces);
+            Value position = arith::TruncIOp::create(
+                b, loc, k.i32(),
+                arith::SubIOp::create(b, loc, occurrence, from));
+            Values values, places;
+            for (size_t i = 0; i < n; ++i) {
+              Value wins = arith::CmpFOp::create(
+                  b, loc, arith::CmpFPredicate::OGT, row32[i], in[i]);
+              values.push_back(
+                  arith::SelectOp::create(b, loc, wins, row32[i], in[i]));
+              places.push_back(arith::SelectOp::create(
+                  b, loc, wins, k.splat(position, types[n + i]), in[n + i]));
+            }
+            values.append(places);
+            return values;
+          });
+      scf::YieldOp::create(b, loc, best);
+    }
+    Value out = k.columnAddress(target, first);
+    Value place = k.columnAddress(winners, first);
+    for (size_t i = 0; i < n; ++i) {
+      k.storeAt(branch.getResult(i), k.column(out, pieces[i].column));
+      k.storeAt(branch.getResult(n + i), k.column(place, pieces[i].column));
+    }
+    return Values();
+  });
+}
+
+void terrace::codegen::buildGatherPool(KernelBuilder &k) {
+  GatherPool(k).build();
+}

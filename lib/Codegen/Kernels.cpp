@@ -1,0 +1,50 @@
+//===- Kernels.cpp - The module of kernels ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Images and the readable module.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/KernelBuilder.h"
+
+#include "terrace-rt/artifact.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace terrace::codegen;
+
+// 16 and 32 vector registers, of which some are for weights and operands.
+static constexpr Image images[] = {
+    {"x86-64-v3", "_v3", TRC_CPU_V3, 8, 12},
+    {"x86-64-v4", "_v4", TRC_CPU_V4, 16, 24},
+};
+
+ArrayRef<Image> terrace::codegen::allImages() { return images; }
+
+const Image *terrace::codegen::findImage(StringRef cpu) {
+  for (const Image &image : images)
+    if (cpu == image.cpu)
+      return &image;
+  return nullptr;
+}
+
+OwningOpRef<ModuleOp> terrace::codegen::buildKernels(
+    MLIRContext &context, ArrayRef<KernelConfig> configs, const Image &image) {
+  context
+      .loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect,
+                   math::MathDialect, scf::SCFDialect, vector::VectorDialect>();
+  OwningOpRef<ModuleOp> module =
+      ModuleOp::create(UnknownLoc::get(&context), image.cpu);
+  for (const KernelConfig &config : configs) {
+    KernelBuilder builder(*module, config, image);
+    if (config.kind == KernelKind::GatherPool)
+      buildGatherPool(builder);
+    else
+      buildSegmentUpdate(builder);
+  }
+  return module;
+}

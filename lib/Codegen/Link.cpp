@@ -1,0 +1,241 @@
+//===- Link.cpp - Executables and libraries, linked in process --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The command line of a linker, built by hand: no start files and libraries of
+// gcc, no build-id, no debug information (it holds paths), so that the same
+// objects give the same bytes on any machine with the same libc.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/Link.h"
+
+#include "lld/Common/Driver.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <mutex>
+
+LLD_HAS_DRIVER(elf)
+
+using namespace llvm;
+using namespace terrace::codegen;
+
+static Error ioError(const Twine &what, StringRef path, std::error_code error) {
+  return createStringError(error, "cannot " + what + " '" + path +
+                                      "': " + error.message());
+}
+
+/// The full path of a file of libc, the C++ runtime or zlib.
+static Expected<std::string> findSystemFile(StringRef name, StringRef package) {
+  static constexpr StringRef folders[] = {"/usr/lib/x86_64-linux-gnu",
+                                          "/lib/x86_64-linux-gnu", "/usr/lib64",
+                                          "/lib64", "/usr/lib"};
+  for (StringRef folder : folders) {
+    std::string path = (folder + "/" + name).str();
+    if (sys::fs::exists(path))
+      return path;
+  }
+  return createStringError("cannot link an executable: " + name +
+                           " was not found in /usr/lib/x86_64-linux-gnu, "
+                           "/lib/x86_64-linux-gnu, /usr/lib64, /lib64 or "
+                           "/usr/lib; install the package " +
+                           package);
+}
+
+static std::vector<std::string> runtimeFolders() {
+  if (auto folder = sys::Process::GetEnv("TERRACE_RUNTIME_DIR"))
+    return {*folder};
+  static int anchor;
+  std::string program = sys::fs::getMainExecutable(nullptr, &anchor);
+  SmallString<128> prefix = sys::path::parent_path(
+      sys::path::parent_path(program)); // <prefix>/bin/terrace
+  std::vector<std::string> folders;
+  for (StringRef folder : {"lib", "lib/terrace"}) {
+    SmallString<128> path = prefix;
+    sys::path::append(path, folder);
+    folders.push_back(path.str().str());
+  }
+  return folders;
+}
+
+Expected<std::vector<std::string>> terrace::codegen::findRuntimeArchives() {
+  std::vector<std::string> folders = runtimeFolders();
+  for (const std::string &folder : folders) {
+    if (!sys::fs::exists(folder + "/libTerraceModelMain.a"))
+      continue;
+    // One archive per folder of the runtime; the linker takes what it needs.
+    std::vector<std::string> archives;
+    std::error_code error;
+    for (sys::fs::directory_iterator it(folder, error), end;
+         it != end && !error; it.increment(error)) {
+      StringRef name = sys::path::filename(it->path());
+      if (name.ends_with(".a") &&
+          (name.starts_with("libTerraceRt") || name == "libTerraceRuntime.a" ||
+           name == "libTerraceModelMain.a"))
+        archives.push_back(it->path());
+    }
+    if (error)
+      return ioError("list", folder, error);
+    llvm::sort(archives);
+    std::string uring = folder + "/liburing.a";
+    if (!sys::fs::exists(uring)) {
+      auto path = findSystemFile("liburing.a", "liburing-dev");
+      if (!path)
+        return path.takeError();
+      uring = *path;
+    }
+    archives.push_back(uring);
+    return archives;
+  }
+  return createStringError(
+      "cannot link an executable: libTerraceModelMain.a was not found in " +
+      join(folders, " or ") +
+      "; build the runtime, or set TERRACE_RUNTIME_DIR to its folder");
+}
+
+namespace {
+/// Temporary objects and output, removed whatever happens.
+class LinkJob {
+public:
+  explicit LinkJob(StringRef output) : output(output.str()) {}
+  ~LinkJob() {
+    for (const std::string &path : temporaries)
+      sys::fs::remove(path);
+  }
+  Error addObjects(ArrayRef<ObjectCode> objects);
+  void add(const Twine &argument) { arguments.push_back(argument.str()); }
+  Error run();
+
+private:
+  std::string output;
+  std::vector<std::string> arguments, temporaries;
+};
+} // namespace
+
+Error LinkJob::addObjects(ArrayRef<ObjectCode> objects) {
+  for (const ObjectCode &object : objects) {
+    SmallString<128> path;
+    int fd;
+    if (std::error_code error =
+            sys::fs::createTemporaryFile("terrace", "o", fd, path))
+      return ioError("create the temporary file", path, error);
+    temporaries.push_back(path.str().str());
+    add(path);
+    raw_fd_ostream stream(fd, /*shouldClose=*/true);
+    stream.write(object.data(), object.size());
+    stream.close();
+    if (stream.has_error()) {
+      std::error_code error = stream.error();
+      stream.clear_error();
+      return ioError("write the temporary file", path, error);
+    }
+  }
+  return Error::success();
+}
+
+/// lld says "ld.lld: error: <what>\n>>> details"; the first line is enough.
+static std::string firstError(StringRef text) {
+  StringRef line = text.substr(text.find("error: ")).split('\n').first;
+  line.consume_front("error: ");
+  return line.empty() ? "the linker failed" : line.str();
+}
+
+Error LinkJob::run() {
+  // Beside the output, so that the rename at the end is atomic.
+  SmallString<128> temporary;
+  if (std::error_code error =
+          sys::fs::createUniqueFile(output + ".%%%%%%%%.tmp", temporary))
+    return ioError("write", output, error);
+  temporaries.push_back(temporary.str().str());
+  add("-o");
+  add(temporary);
+  std::vector<const char *> line{"ld.lld"};
+  for (const std::string &argument : arguments)
+    line.push_back(argument.c_str());
+
+  static std::mutex mutex; // lld's state is global
+  static bool usable = true;
+  std::string out, err;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!usable)
+      return createStringError("cannot link '" + output +
+                               "': an earlier link crashed in this process");
+    raw_string_ostream outStream(out), errStream(err);
+    lld::Result result =
+        lld::lldMain(line, outStream, errStream, {{lld::Gnu, &lld::elf::link}});
+    usable = result.canRunAgain;
+    if (result.retCode != 0)
+      return createStringError("cannot link '" + output +
+                               "': " + firstError(err));
+  }
+  if (std::error_code error = sys::fs::rename(temporary, output))
+    return ioError("write", output, error);
+  return Error::success();
+}
+
+static void addCommonFlags(LinkJob &job) {
+  for (const char *flag :
+       {"-m", "elf_x86_64", "--build-id=none", "--hash-style=gnu",
+        "--strip-debug", "--gc-sections", "-z", "relro", "-z", "now", "-z",
+        "noexecstack", "--no-color-diagnostics"})
+    job.add(flag);
+}
+
+Error terrace::codegen::linkExecutable(ArrayRef<ObjectCode> objects,
+                                       ArrayRef<std::string> runtimeArchives,
+                                       StringRef output) {
+  struct File {
+    StringRef name, package;
+  };
+  static constexpr File startFiles[] = {{"Scrt1.o", "libc6-dev"},
+                                        {"crti.o", "libc6-dev"}};
+  static constexpr File libraries[] = {
+      {"libstdc++.so.6", "libstdc++6"}, {"libgcc_s.so.1", "libgcc-s1"},
+      {"libz.so.1", "zlib1g"},          {"libm.so.6", "libc6"},
+      {"libc.so.6", "libc6"},           {"libc_nonshared.a", "libc6-dev"}};
+  constexpr StringRef loader = "/lib64/ld-linux-x86-64.so.2";
+
+  LinkJob job(output);
+  auto addFile = [&](const File &file) -> Error {
+    auto path = findSystemFile(file.name, file.package);
+    if (!path)
+      return path.takeError();
+    job.add(*path);
+    return Error::success();
+  };
+  addCommonFlags(job);
+  for (const char *flag : {"-pie", "--eh-frame-hdr", "--dynamic-linker"})
+    job.add(flag);
+  job.add(loader);
+  for (const File &file : startFiles)
+    if (Error error = addFile(file))
+      return error;
+  if (Error error = job.addObjects(objects))
+    return error;
+  job.add("--start-group");
+  for (const std::string &archive : runtimeArchives)
+    job.add(archive);
+  job.add("--end-group");
+  job.add("--as-needed");
+  for (const File &file : libraries)
+    if (Error error = addFile(file))
+      return error;
+  job.add(loader); // __tls_get_addr
+  if (Error error = addFile({"crtn.o", "libc6-dev"}))
+    return error;
+  return job.run();
+}
+
+Error terrace::codegen::linkLibrary(ArrayRef<ObjectCode> objects,
+                                    StringRef output) {
+  LinkJob job(output);
+  addCommonFlags(job);
+  job.add("-shared");
+  if (Error error = job.addObjects(objects))
+    return error;
+  return job.run();
+}
