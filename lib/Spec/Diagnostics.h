@@ -13,6 +13,7 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <string>
@@ -63,7 +64,9 @@ public:
   void print(llvm::raw_ostream &os) const;
   std::string str() const;
   /// [{"severity", "file", "line", "column", "message"}].
-  void printJson(llvm::raw_ostream &os) const;
+  llvm::json::Value toJson() const;
+
+  bool hasErrorAt(Loc loc) const;
 
 private:
   void add(Severity severity, Loc loc, const llvm::Twine &message);

@@ -1,0 +1,147 @@
+//===- Executable.cpp - What a spec asks for that cannot run yet ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Called by the stages that need it: a spec may be parsed, printed, explained
+// and diffed though it cannot be executed here.
+//
+//===----------------------------------------------------------------------===//
+#include "Spec/Fields.h"
+#include "Spec/Spec.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <set>
+
+namespace terrace::spec {
+
+namespace {
+
+/// Where a message points: the value, or what holds it if it is a default.
+Loc at(Loc value, Loc holder) { return value.isValid() ? value : holder; }
+
+class Check {
+public:
+  Check(const Spec &spec, Diagnostics &diagnostics)
+      : spec(spec), diagnostics(diagnostics) {}
+  void plannable();
+  void executable();
+
+private:
+  void table(const Table &table);
+  /// One message for one place in the file, though `count` made many tables.
+  void error(Loc loc, const llvm::Twine &message) {
+    if (!loc.isValid() || seen.insert({loc.file, loc.line, loc.column}).second)
+      diagnostics.error(loc, message);
+  }
+
+  const Spec &spec;
+  Diagnostics &diagnostics;
+  std::set<std::tuple<unsigned, unsigned, unsigned>> seen;
+};
+
+void Check::plannable() {
+  if (spec.nodeOnly) {
+    error({0, 1, 1}, "this file describes a node, not a model: compile a model "
+                     "with --node FILE");
+    return;
+  }
+  if (spec.tiers.empty())
+    error({0, 1, 1},
+          "missing key 'memory': a plan needs at least one tier; add memory: "
+          "{tiers: [{name: dram, kind: dram, capacity: 1GiB}]} here or in a "
+          "file for --node");
+}
+
+void Check::table(const Table &t) {
+  std::string path = "table '" + *t.name + "'";
+  if (t.dtype != DType::F32)
+    error(at(t.dtype.loc, t.loc), path + ": dtype '" + name(t.dtype.value) +
+                                      "' cannot be compiled yet (runs today: "
+                                      "f32)");
+  if (t.ids.kind == IdsKind::Dynamic)
+    error(at(t.ids.kind.loc, t.loc),
+          path + ": ids 'dynamic' cannot be compiled yet (runs today: index, "
+                 "hash)");
+  if (t.optimizer.momentum != 0.0)
+    error(at(t.optimizer.momentum.loc, t.loc),
+          path + ": momentum cannot be compiled yet (runs today: sgd without "
+                 "momentum, adagrad, rowwise_adagrad, adam)");
+  if (t.dim > 2048)
+    error(at(t.dim.loc, t.loc), path + ": dim " + llvm::Twine(t.dim.value) +
+                                    " cannot be compiled yet (runs today: 1 to "
+                                    "2048)");
+  // The index holds 32-bit locations.
+  if (t.rows > 0xFFFF0000LL)
+    error(at(t.rows.loc, t.loc),
+          path + ": " + llvm::Twine(t.rows.value) +
+              " rows cannot be compiled yet (runs today: "
+              "up to 4294901760)");
+}
+
+void Check::executable() {
+  plannable();
+  for (const Table &t : spec.tables)
+    table(t);
+  if (spec.head && spec.head->kind == HeadKind::Dlrm)
+    error(spec.head->kind.loc,
+          "head 'dlrm' cannot be compiled yet (runs today: logistic, fm; or no "
+          "head, for a library)");
+  if (!spec.head && !spec.dense.empty())
+    error(spec.dense.front().loc,
+          "dense features cannot be compiled yet without a head that reads "
+          "them; a trainer passes its own");
+  if (spec.numerics == Numerics::Reassociate)
+    error(spec.numerics.loc, "numerics 'reassociate' cannot be compiled yet "
+                             "(runs today: strict)");
+  if (spec.workers > 1)
+    error(spec.workers.loc,
+          "workers: " + llvm::Twine(spec.workers.value) +
+              " needs the distributed exchange, which cannot be compiled yet "
+              "(runs today: 1)");
+  if (spec.target.device == Device::Gpu)
+    error(spec.target.device.loc, "target device 'gpu' cannot be compiled yet "
+                                  "(runs today: cpu)");
+  for (const Tier &tier : spec.tiers) {
+    if (tier.kind == TierKind::Hbm && spec.target.device != Device::Gpu)
+      error(tier.kind.loc,
+            "tier '" + *tier.name + "': hbm needs target: {device: gpu}");
+    if (tier.kind == TierKind::Pmem)
+      error(tier.kind.loc, "tier '" + *tier.name +
+                               "': pmem cannot be compiled yet (runs today: "
+                               "dram, nvme)");
+    if (tier.paths.size() > 1)
+      error(tier.paths[1].loc, "tier '" + *tier.name +
+                                   "': striping over several paths cannot be "
+                                   "compiled yet; give one path");
+  }
+  for (const PlacePin &pin : spec.plan.place)
+    if (pin.cache.size() > 1)
+      error(pin.cache[1].tier.loc,
+            "two caches above one home cannot be compiled yet; pin one");
+  // Offsets and positions are 32 bits wide.
+  if (spec.batch.maxIds > 0x7FFFFFFF)
+    error(at(spec.batch.maxIds.loc, {0, 1, 1}),
+          "batch.max_ids: " + llvm::Twine(spec.batch.maxIds.value) +
+              (spec.batch.maxIds.isDefault()
+                   ? ", the sum of all features' bounds, is too large; give "
+                     "batch.max_ids"
+                   : " is too large") +
+              " (at most 2147483647)");
+}
+
+} // namespace
+
+bool checkPlannable(const Spec &spec, Diagnostics &diagnostics) {
+  size_t before = diagnostics.errors();
+  Check(spec, diagnostics).plannable();
+  return diagnostics.errors() == before;
+}
+
+bool checkExecutable(const Spec &spec, Diagnostics &diagnostics) {
+  size_t before = diagnostics.errors();
+  Check(spec, diagnostics).executable();
+  return diagnostics.errors() == before;
+}
+
+} // namespace terrace::spec
