@@ -24,7 +24,6 @@ struct TableLoad {
   double gatherBytes = 0;
   double updateBytes = 0;
 };
-TableLoad tableLoad(const Problem &problem, int table);
 std::vector<TableLoad> tableLoads(const Problem &problem);
 
 enum class Stage {

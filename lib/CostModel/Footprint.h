@@ -13,6 +13,7 @@
 #define TERRACE_LIB_COSTMODEL_FOOTPRINT_H
 
 #include "CostModel/Problem.h"
+#include "runtime/core/RingLayout.h"
 
 #include <cstdint>
 #include <string>
@@ -62,8 +63,8 @@ struct Stages {
 Stages stagesAt(int64_t lookahead);
 
 struct Ring {
-  std::string role; // docs/artifact.md: ingest dedup unique probe staging ...
-  int group = -1;   // into groups; -1: of the whole batch
+  trc::RingRole role = trc::RingRole::ingest;
+  int group = -1; // of its worker; -1: of the whole batch
   int worker = 0;
   int64_t depth = 1;
   int64_t bytes = 0; // of one slot of the ring
@@ -88,11 +89,28 @@ struct Footprint {
 /// most the rows. The static rule's lower bound.
 int64_t overflowSlots(int64_t lookahead, int64_t maxUnique, int64_t rows);
 
-/// Groups in order of their first table.
+/// Groups in order of their first table: equal worker, dim, optimizer with all
+/// its parameters (a kernel call has one set of scalars), home and caches.
 std::vector<Group> formGroups(const Problem &problem, const Decision &decision);
 
-/// Rings' offsets and the arena: each ring aligned to `ringAlignment`.
+/// Features that a worker gathers, in the model's order.
+std::vector<int> featuresOf(const Problem &problem, const Decision &decision,
+                            int worker);
+
+/// What RingLayout.h sizes the rings of one worker from. Its groups are the
+/// worker's, in order; its features are featuresOf().
+trc::ModelShape modelShape(const Problem &problem, const Decision &decision,
+                           const std::vector<Group> &groups, int worker);
+
+/// The rings of a worker at a lookahead, in the order of the plan.
+std::vector<Ring> formRings(const trc::ModelShape &shape, int64_t lookahead);
+
+/// All rings one after the other, each from a page border.
 inline constexpr int64_t ringAlignment = 4096;
+int64_t arenaBytes(const std::vector<Ring> &rings);
+
+/// Rows and slots of one group in a tier.
+TierUse groupUse(const Group &group, const Problem &problem, int tier);
 
 Footprint computeFootprint(const Problem &problem, const Decision &decision);
 

@@ -38,13 +38,16 @@ struct Table {
   Optimizer optimizer = Optimizer::RowwiseAdagrad;
   bool weightDecay = false; // the kernel has a _decay variant
   bool hashed = false;      // ids are translated
+  /// Optimizer with all its parameters: tables that differ share no kernel
+  /// call.
+  int recordClass = 0;
   /// Floats of optimizer state in a row.
   int64_t stateFloats() const;
   /// W, then the state: the pitch of a row in a slot or a memory home.
   int64_t slotBytes() const { return (dim + stateFloats()) * 4; }
   /// The pitch in a file: 8 bytes of header, whole 16 bytes.
   int64_t storeBytes() const { return (slotBytes() + 8 + 15) / 16 * 16; }
-  profile::TableProfile stats; // empty: assumed
+  profile::Stats stats; // zeros: assumed
 };
 
 enum class Pooling { Sum, Mean, WeightedMean, Sqrtn, Max, None };
@@ -54,7 +57,8 @@ struct Feature {
   int table = 0;
   Pooling pooling = Pooling::Sum;
   bool weighted = false;
-  int64_t maxIds = 1; // of a bag
+  bool keepLast = false; // overflow: keep_last
+  int64_t maxIds = 1;    // of a bag
   double meanIds = 1;
   int dedup = -1; // into Problem::dedup: chosen groups only
 };

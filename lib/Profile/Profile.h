@@ -21,44 +21,36 @@
 
 namespace terrace::profile {
 
-/// Share of a batch's unique rows that miss, by rows cached. Points rise in
+/// Share of accesses that miss in an LRU cache, by rows cached. Points rise in
 /// rows; (0, 1) is implied; past the last point the curve stays level.
 using MissCurve = std::vector<std::pair<int64_t, double>>;
 
-struct TableProfile {
+/// Statistics of one table's, feature's or dedup group's ids; means are per
+/// batch of `batch` samples. 0 or empty: not measured.
+struct Stats {
   std::string name;
-  double idsPerBatch = 0;    // occurrences
-  double uniquePerBatch = 0; // distinct rows
-  int64_t maxUniquePerBatch = 0;
-  MissCurve missCurve;
-  /// Accesses by reuse inside a batch: counts 1, 2, 3-4, 5-8, ...
-  std::vector<double> reuse;
-};
-
-struct FeatureProfile {
-  std::string name;
-  double meanIds = 0; // ids of a bag
-  double samplesPerSession = 1;
+  int64_t batches = 0, batch = 0;
+  double ids = 0; // occurrences
+  int64_t maxIds = 0;
+  double uniqueIds = 0;
+  int64_t maxUniqueIds = 0;
+  double uniqueBags = 0;
+  double uniqueBagIds = 0; // ids in the unique bags
+  double samplesPerSession = 0;
   double unchanged = 0; // d: P(bag equals the previous one of its session)
-};
-
-struct GroupProfile {
-  std::string name;
-  double samplesPerSession = 1; // S, inside one batch
-  double unchanged = 0;         // d: no member changes
-  double uniqueBags = 0;        // distinct tuples of a batch; 0: not measured
+  int64_t distinctIds = 0;
+  int64_t cold = 0;           // accesses without an earlier one
+  std::vector<int64_t> reuse; // by powers of two of batches back
+  MissCurve missCurve;
 };
 
 struct Profile {
   std::string origin; // file name; empty: nothing measured
-  int64_t batch = 0;  // samples a batch had when it was measured
-  std::vector<TableProfile> tables;
-  std::vector<FeatureProfile> features;
-  std::vector<GroupProfile> groups;
+  std::vector<Stats> tables, features, groups;
 
-  const TableProfile *table(llvm::StringRef name) const;
-  const FeatureProfile *feature(llvm::StringRef name) const;
-  const GroupProfile *group(llvm::StringRef name) const;
+  const Stats *table(llvm::StringRef name) const;
+  const Stats *feature(llvm::StringRef name) const;
+  const Stats *group(llvm::StringRef name) const;
 
   static llvm::Expected<Profile> parse(llvm::StringRef text,
                                        llvm::StringRef name);
@@ -75,9 +67,11 @@ inline constexpr double assumedUnchanged = 0.9;
 /// Expected distinct rows of n uniform draws from `rows`.
 double uniformUnique(double draws, double rows);
 
-/// Miss ratio of a cache of `cached` out of `rows` rows: from the curve, or
-/// uniform where it is empty. 0 where everything is cached.
-double missRatio(const MissCurve &curve, int64_t rows, int64_t cached);
+/// Rows that a batch of `ids` occurrences and `unique` rows fetches with
+/// `cached` of `rows` rows at hand: from the curve, or uniform where it is
+/// empty. 0 where everything is cached; never above `unique`.
+double missesPerBatch(const MissCurve &curve, int64_t rows, double cached,
+                      double ids, double unique);
 
 } // namespace terrace::profile
 

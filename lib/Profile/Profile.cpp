@@ -1,0 +1,194 @@
+//===- Profile.cpp - Measured statistics of the ids -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Profile/Profile.h"
+
+#include "Machine/YamlToJson.h"
+
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace terrace::profile;
+using llvm::Expected;
+using llvm::StringRef;
+using llvm::Twine;
+namespace json = llvm::json;
+
+namespace {
+
+const Stats *find(const std::vector<Stats> &list, StringRef name) {
+  for (const Stats &s : list)
+    if (s.name == name)
+      return &s;
+  return nullptr;
+}
+
+/// Reads one entry; unknown keys are ignored, since a newer profiler may
+/// measure more, but a known key of the wrong type is an error.
+struct Reader {
+  std::string file, error;
+
+  void fail(const Twine &where, const Twine &what) {
+    if (error.empty())
+      error = (file + ": " + where + ": " + what).str();
+  }
+
+  void number(const json::Object &o, StringRef key, const Twine &where,
+              double &out) {
+    const json::Value *v = o.get(key);
+    if (!v || v->getAsNull())
+      return;
+    std::optional<double> n = v->getAsNumber();
+    if (!n || !std::isfinite(*n) || *n < 0)
+      return fail(where + "." + key, "expected a number that is not negative");
+    out = *n;
+  }
+
+  void integer(const json::Object &o, StringRef key, const Twine &where,
+               int64_t &out) {
+    double n = double(out);
+    number(o, key, where, n);
+    out = int64_t(n);
+  }
+
+  Stats stats(const json::Object &o, StringRef name, const Twine &where) {
+    Stats s;
+    s.name = name.str();
+    integer(o, "batches", where, s.batches);
+    integer(o, "batch", where, s.batch);
+    number(o, "ids", where, s.ids);
+    integer(o, "max_ids", where, s.maxIds);
+    number(o, "unique_ids", where, s.uniqueIds);
+    integer(o, "max_unique_ids", where, s.maxUniqueIds);
+    number(o, "unique_bags", where, s.uniqueBags);
+    number(o, "unique_bag_ids", where, s.uniqueBagIds);
+    number(o, "samples_per_session", where, s.samplesPerSession);
+    number(o, "unchanged", where, s.unchanged);
+    integer(o, "distinct_ids", where, s.distinctIds);
+    integer(o, "cold", where, s.cold);
+    if (const json::Array *reuse = o.getArray("reuse"))
+      for (const json::Value &v : *reuse)
+        s.reuse.push_back(v.getAsInteger().value_or(0));
+    const json::Array *rows = o.getArray("cache_rows");
+    const json::Array *ratio = o.getArray("miss_ratio");
+    if (rows && ratio) {
+      if (rows->size() != ratio->size())
+        fail(where, "cache_rows and miss_ratio differ in length");
+      for (size_t i = 0; i < std::min(rows->size(), ratio->size()); ++i) {
+        std::optional<int64_t> r = (*rows)[i].getAsInteger();
+        std::optional<double> m = (*ratio)[i].getAsNumber();
+        if (!r || !m || *r <= 0 || *m < 0 || *m > 1 ||
+            (!s.missCurve.empty() && *r <= s.missCurve.back().first)) {
+          fail(where, "the miss-ratio curve needs rising rows above 0 and "
+                      "ratios from 0 to 1");
+          break;
+        }
+        s.missCurve.emplace_back(*r, *m);
+      }
+    }
+    return s;
+  }
+
+  std::vector<Stats> list(const json::Object &root, StringRef key) {
+    std::vector<Stats> result;
+    const json::Value *v = root.get(key);
+    if (!v)
+      return result;
+    const json::Array *array = v->getAsArray();
+    if (!array) {
+      fail(key, "expected a list");
+      return result;
+    }
+    for (const json::Value &item : *array) {
+      const json::Object *o = item.getAsObject();
+      std::optional<StringRef> name =
+          o ? o->getString("name") : std::optional<StringRef>();
+      if (!name) {
+        fail(key, "every entry needs a name");
+        break;
+      }
+      result.push_back(stats(*o, *name, key + "." + *name));
+    }
+    return result;
+  }
+};
+
+} // namespace
+
+const Stats *Profile::table(StringRef name) const { return find(tables, name); }
+const Stats *Profile::feature(StringRef name) const {
+  return find(features, name);
+}
+const Stats *Profile::group(StringRef name) const { return find(groups, name); }
+
+Expected<Profile> Profile::parse(StringRef text, StringRef name) {
+  Expected<json::Value> root = yamlToJson(text, name);
+  if (!root)
+    return root.takeError();
+  Reader r;
+  r.file = name.str();
+  Profile p;
+  p.origin = name.str();
+  const json::Object *o = root->getAsObject();
+  if (!o || o->getInteger("terrace_profile") != 1) {
+    r.fail("profile", "expected a profile (terrace_profile: 1)");
+  } else {
+    p.tables = r.list(*o, "tables");
+    p.features = r.list(*o, "features");
+    p.groups = r.list(*o, "groups");
+  }
+  if (!r.error.empty())
+    return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s",
+                                   r.error.c_str());
+  return p;
+}
+
+Expected<Profile> Profile::load(StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer)
+    return llvm::createStringError(
+        buffer.getError(), "cannot read profile '%s': %s", path.str().c_str(),
+        buffer.getError().message().c_str());
+  return parse((*buffer)->getBuffer(), path);
+}
+
+double terrace::profile::dedupFactor(double samplesPerSession,
+                                     double unchanged) {
+  double s = std::max(1.0, samplesPerSession);
+  double d = std::clamp(unchanged, 0.0, 1.0);
+  return 1.0 / (1.0 - d * (s - 1.0) / s);
+}
+
+double terrace::profile::uniformUnique(double draws, double rows) {
+  if (rows <= 0 || draws <= 0)
+    return 0;
+  // rows * (1 - (1 - 1/rows)^draws), without losing digits for large tables.
+  return -rows *
+         std::expm1(draws * std::log1p(-1.0 / std::max(rows, 1.0 + 1e-9)));
+}
+
+double terrace::profile::missesPerBatch(const MissCurve &curve, int64_t rows,
+                                        double cached, double ids,
+                                        double unique) {
+  if (cached >= double(rows))
+    return 0;
+  if (cached <= 0)
+    return unique;
+  if (curve.empty())
+    return unique * (1.0 - cached / double(rows));
+  double r0 = 0, m = 1;
+  for (auto [r1, m1] : curve) {
+    if (cached <= double(r1)) {
+      m += (m1 - m) * (cached - r0) / std::max(1.0, double(r1) - r0);
+      break;
+    }
+    r0 = double(r1);
+    m = m1;
+  }
+  return std::min(unique, ids * m);
+}
