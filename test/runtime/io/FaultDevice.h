@@ -1,0 +1,87 @@
+//===- FaultDevice.h - A device that fails on demand ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A test double in front of a real device. Transfers are counted by kind from
+// 0; a fault hits every transfer of its kind in [first, first + count).
+//
+//===----------------------------------------------------------------------===//
+#ifndef TERRACE_TEST_RUNTIME_IO_FAULTDEVICE_H
+#define TERRACE_TEST_RUNTIME_IO_FAULTDEVICE_H
+
+#include "runtime/io/Device.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+namespace trc {
+
+class FaultDevice final : public Device {
+public:
+  struct Fault {
+    enum Type {
+      Error, // -error, nothing is moved
+      Short, // only `keep` bytes are moved, and the device says so
+      Torn,  // only `keep` bytes are written, and the device claims all
+      Lost   // nothing is written, and the device claims all
+    };
+    Type type = Error;
+    IoRequest::Kind kind = IoRequest::Kind::Write;
+    uint64_t first = 0, count = 1;
+    int error = 5; // EIO
+    uint32_t keep = 512;
+  };
+
+  explicit FaultDevice(Device &inner) : inner(inner) {}
+  ~FaultDevice() override;
+
+  void add(const Fault &fault);
+  void clear();
+  void failFlush(int error) { flushError = error; }
+  /// Holds back everything submitted from now on, until released.
+  void hold();
+  void release();
+
+  uint64_t reads() const { return counts[0]; }
+  uint64_t writes() const { return counts[1]; }
+  uint64_t flushes() const { return flushCount; }
+  /// The most transfers that were under way at once.
+  uint32_t peakInFlight() const { return peak; }
+
+  Result<uint32_t> openFile(const std::string &path, uint64_t bytes,
+                            bool create) override {
+    return inner.openFile(path, bytes, create);
+  }
+  FileInfo fileInfo(uint32_t file) const override {
+    return inner.fileInfo(file);
+  }
+  void submit(IoRequest &request) override;
+  Status flush(uint32_t file) override;
+  uint32_t depth() const override { return inner.depth(); }
+  uint32_t bufferBytes() const override { return inner.bufferBytes(); }
+  std::string describe() const override {
+    return "faults before " + inner.describe();
+  }
+
+private:
+  class Shim;
+  bool find(IoRequest::Kind kind, Fault &fault);
+
+  Device &inner;
+  std::mutex mutex;
+  std::condition_variable idle;
+  std::vector<Fault> faults;
+  std::vector<Shim *> held;
+  bool holding = false;
+  uint32_t shims = 0, flying = 0;
+  std::atomic<uint32_t> peak{0};
+  std::atomic<uint64_t> counts[2] = {{0}, {0}};
+  std::atomic<uint64_t> flushCount{0};
+  std::atomic<int> flushError{0};
+};
+
+} // namespace trc
+
+#endif // TERRACE_TEST_RUNTIME_IO_FAULTDEVICE_H
