@@ -13,6 +13,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace terrace::codegen;
@@ -46,5 +48,10 @@ OwningOpRef<ModuleOp> terrace::codegen::buildKernels(
     else
       buildSegmentUpdate(builder);
   }
+  // The builder repeats constants and addresses at will.
+  PassManager cse(&context);
+  cse.addPass(createCSEPass());
+  if (failed(cse.run(*module)))
+    llvm_unreachable("CSE never fails");
   return module;
 }

@@ -34,8 +34,12 @@ ColumnPlan terrace::codegen::planColumns(int64_t dim, int64_t lanes,
   }
   // The fewest blocks that hold all pieces, then as even as the step allows.
   const int64_t wanted = llvm::divideCeil(pieces, maxPieces);
-  const int64_t perBlock = std::min<int64_t>(
+  int64_t perBlock = std::min<int64_t>(
       maxPieces, llvm::alignTo(llvm::divideCeil(full, wanted), step));
+  // What is left may be too much for one tail; smaller blocks leave less.
+  auto tailPieces = [&] { return full % perBlock + (pieces - full); };
+  while (tailPieces() > maxPieces && perBlock > step)
+    perBlock -= step;
   plan.blocks = full / perBlock;
   plan.blockColumns = perBlock * lanes;
   plan.block = splitColumns(plan.blockColumns, lanes);

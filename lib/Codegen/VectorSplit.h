@@ -38,9 +38,10 @@ struct ColumnPlan {
   bool isSingleBlock() const { return blocks == 0; }
 };
 
-/// At most `maxPieces` vectors to a block, which is a multiple of
-/// 32 / lanes; blocks start at multiples of 32 columns (the virtual lanes of
-/// docs/numerics.md). Blocks are balanced, since each one walks all rows again.
+/// At most `maxPieces` vectors to a block; maxPieces is a multiple of
+/// 32 / lanes, and blocks start at multiples of 32 columns (the virtual lanes
+/// of docs/numerics.md). A tail may have a few pieces more where maxPieces is
+/// as small as that. Blocks are balanced: each one walks all rows again.
 ColumnPlan planColumns(int64_t dim, int64_t lanes, int64_t maxPieces);
 
 } // namespace terrace::codegen

@@ -19,7 +19,7 @@ using namespace terrace;
 using namespace terrace::test;
 
 const std::vector<int64_t> terrace::test::testedDims = {
-    1,  2,  3,   7,   8,   9,   16,  25,  31,  32,   33,   63,
+    1,  2,   3,   7,   8,   9,   16,  25,  31,   32,   33,   63,
     64, 100, 128, 130, 255, 256, 257, 512, 1000, 1024, 1025, 2048};
 
 TemporaryFolder::TemporaryFolder() {
@@ -29,9 +29,7 @@ TemporaryFolder::TemporaryFolder() {
     ADD_FAILURE() << error.message();
   path = folder.str().str();
 }
-TemporaryFolder::~TemporaryFolder() {
-  llvm::sys::fs::remove_directories(path);
-}
+TemporaryFolder::~TemporaryFolder() { llvm::sys::fs::remove_directories(path); }
 std::string TemporaryFolder::file(llvm::StringRef name) const {
   return (path + "/" + name).str();
 }

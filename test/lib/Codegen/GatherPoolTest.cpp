@@ -47,8 +47,9 @@ struct Batch {
     offsets.push_back(0);
     for (int64_t bag = 0; bag < bags; ++bag) {
       // Empty bags first, last and in between; some long, many of one.
-      int64_t n = bag % 5 == 0 || bag == bags - 1 ? 0 : random() % 2 ? 1
-                                                                     : random() % 30;
+      int64_t n = bag % 5 == 0 || bag == bags - 1 ? 0
+                  : random() % 2                  ? 1
+                                                  : random() % 30;
       for (int64_t j = 0; j < n; ++j) {
         x.push_back(random() % 4 == 0 && j ? x.back() : random() % tableRows);
         weights.push_back(randomFloat(random) + (j == 0 ? 3.0f : 0.0f));
@@ -128,10 +129,9 @@ TEST_P(GatherPool, NothingIsTouchedForAnEmptyRange) {
   for (const KernelConfig &config : configs)
     for (const Image &image : allImages())
       if (canRun(image.index))
-        reinterpret_cast<trc_gather_pool_fn>(
-            const_cast<void *>(kernels->find(config, image.index)))(
-            nullptr, 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-            5, 5);
+        reinterpret_cast<trc_gather_pool_fn>(const_cast<void *>(kernels->find(
+            config, image.index)))(nullptr, 0, nullptr, nullptr, nullptr,
+                                   nullptr, nullptr, nullptr, 5, 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Dims, GatherPool, testing::ValuesIn(testedDims),
@@ -148,8 +148,11 @@ TEST(GatherPoolMax, ComparesOrdered) {
   Batch batch(dim, 3);
   batch.offsets = {0, 4};
   batch.x = {0, 1, 2, 1};
-  const float columns[][3] = {{nan, 1, 2}, {1, nan, 2}, {-0.0f, 0.0f, -1},
-                              {0.0f, -0.0f, 0.0f}, {-INFINITY, -3, INFINITY}};
+  const float columns[][3] = {{nan, 1, 2},
+                              {1, nan, 2},
+                              {-0.0f, 0.0f, -1},
+                              {0.0f, -0.0f, 0.0f},
+                              {-INFINITY, -3, INFINITY}};
   for (int row = 0; row < 3; ++row)
     for (int64_t c = 0; c < dim; ++c)
       batch.rows[1 + batch.slots[row] * (dim + 1) + c] = columns[c % 5][row];

@@ -1,0 +1,104 @@
+//===- KernelConfigTest.cpp - Names and column plans ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/KernelConfig.h"
+#include "Codegen/VectorSplit.h"
+
+#include "llvm/Support/MathExtras.h"
+#include "gtest/gtest.h"
+
+using namespace terrace::codegen;
+
+TEST(KernelConfig, SpellsNamesAsTheArtifactDoes) {
+  EXPECT_EQ(KernelConfig::gatherPool(16, Pooling::Sum).name(),
+            "gather_pool_16_sum");
+  EXPECT_EQ(KernelConfig::gatherPool(9, Pooling::WeightedMean, true).name(),
+            "gather_pool_9_weighted_mean_weighted");
+  EXPECT_EQ(KernelConfig::segmentUpdate(16, Optimizer::RowwiseAdagrad).name(),
+            "segment_update_16_rowwise_adagrad");
+  EXPECT_EQ(KernelConfig::segmentUpdate(1, Optimizer::Adam, true).name(),
+            "segment_update_1_adam_decay");
+}
+
+TEST(KernelConfig, ParseIsTheInverseOfName) {
+  std::vector<KernelConfig> configs;
+  for (int64_t dim : {1, 130, 2048}) {
+    for (Pooling pooling : {Pooling::Sum, Pooling::Mean, Pooling::WeightedMean,
+                            Pooling::Sqrtn, Pooling::Max, Pooling::None})
+      configs.push_back(KernelConfig::gatherPool(dim, pooling));
+    for (Pooling pooling :
+         {Pooling::Sum, Pooling::Mean, Pooling::WeightedMean, Pooling::Sqrtn})
+      configs.push_back(KernelConfig::gatherPool(dim, pooling, true));
+    for (Optimizer optimizer : {Optimizer::Sgd, Optimizer::Adagrad,
+                                Optimizer::RowwiseAdagrad, Optimizer::Adam})
+      for (bool decay : {false, true})
+        configs.push_back(KernelConfig::segmentUpdate(dim, optimizer, decay));
+  }
+  for (const KernelConfig &config : configs) {
+    auto parsed = KernelConfig::parse(config.name());
+    ASSERT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError());
+    EXPECT_EQ(parsed->kind, config.kind) << config.name();
+    EXPECT_EQ(parsed->dim, config.dim) << config.name();
+    EXPECT_EQ(parsed->name(), config.name());
+  }
+}
+
+TEST(KernelConfig, RefusesOtherNamesAndSaysWhy) {
+  struct Case {
+    const char *name, *why;
+  };
+  for (Case c :
+       {Case{"", "starts with neither"},
+        Case{"gather_16_sum", "starts with neither"},
+        Case{"gather_pool_0_sum", "not a dimension"},
+        Case{"gather_pool_016_sum", "not a dimension"},
+        Case{"gather_pool_-1_sum", "not a dimension"},
+        Case{"gather_pool__sum", "not a dimension"},
+        Case{"gather_pool_99999999999999999999_sum", "not a dimension"},
+        Case{"gather_pool_2049_sum", "2049 is outside 1..2048"},
+        Case{"gather_pool_16_median", "'median' is not one of sum"},
+        Case{"gather_pool_16_max_weighted", "max takes no weights"},
+        Case{"gather_pool_16_none_weighted", "none takes no weights"},
+        Case{"segment_update_16_sum", "'sum' is not one of sgd"},
+        Case{"segment_update_16_sgd_decay_decay", "is not one of"}}) {
+    auto parsed = KernelConfig::parse(c.name);
+    ASSERT_FALSE(bool(parsed)) << c.name;
+    std::string text = llvm::toString(parsed.takeError());
+    EXPECT_NE(text.find(c.why), std::string::npos) << text;
+  }
+}
+
+// Each column exactly once, in order, by powers of two that are aligned to
+// themselves; blocks within the limit and at multiples of 32 columns.
+TEST(ColumnPlan, CoversEveryDimension) {
+  struct Shape {
+    int64_t lanes, pieces;
+  };
+  for (Shape shape : {Shape{8, 12}, Shape{8, 4}, Shape{16, 24}, Shape{16, 12}})
+    for (int64_t dim = 1; dim <= KernelConfig::maxDim; ++dim) {
+      ColumnPlan plan = planColumns(dim, shape.lanes, shape.pieces);
+      // A tail below one step of 32 columns cannot be cut further.
+      const int64_t least = 32 / shape.lanes - 1 + llvm::Log2_64(shape.lanes);
+      const int64_t limit = std::max(shape.pieces, least);
+      int64_t next = 0;
+      auto walk = [&](int64_t start, llvm::ArrayRef<Piece> pieces) {
+        ASSERT_EQ(start, next);
+        ASSERT_EQ(start % 32, 0);
+        ASSERT_LE(int64_t(pieces.size()), limit) << dim;
+        for (const Piece &piece : pieces) {
+          ASSERT_EQ(start + piece.column, next);
+          ASSERT_EQ(piece.width & (piece.width - 1), 0);
+          ASSERT_LE(piece.width, shape.lanes);
+          ASSERT_EQ(piece.column % piece.width, 0);
+          next += piece.width;
+        }
+      };
+      for (int64_t i = 0; i < plan.blocks; ++i)
+        walk(i * plan.blockColumns, plan.block);
+      if (!plan.tail.empty())
+        walk(plan.tailStart, plan.tail);
+      ASSERT_EQ(next, dim);
+    }
+}
