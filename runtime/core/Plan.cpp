@@ -548,6 +548,7 @@ Plan read(const json &j) {
   if (const json &head = j.at("head"); !head.is_null()) {
     plan.hasHead = true;
     plan.headName = head.at("kind").get<std::string>();
+    plan.labelName = textOrEmpty(head, "label");
     plan.head = choose<HeadKind>(
         "head", plan.headName,
         {{"logistic", HeadKind::Logistic}, {"fm", HeadKind::Fm}});

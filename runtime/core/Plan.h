@@ -157,7 +157,7 @@ struct Plan {
   std::vector<DedupPlan> dedup;
   bool hasHead = false;
   HeadKind head = HeadKind::Fm;
-  std::string headName;
+  std::string headName, labelName;
   std::vector<TierPlan> tiers;
   std::vector<GroupPlan> groups;
   std::vector<LanePlan> lanes;

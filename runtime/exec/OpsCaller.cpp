@@ -1,0 +1,196 @@
+//===- OpsCaller.cpp - handoff and resume: the caller's tensors -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Copies outputs into the caller's tensors and gradients out of them, in the
+// caller's thread. Any strides; f32 in CPU memory.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/exec/FpEnv.h"
+#include "runtime/exec/Pipeline.h"
+
+#include <cmath>
+#include <cstring>
+
+using namespace trc;
+
+namespace {
+
+/// A caller's tensor of one or two dimensions.
+struct View {
+  float *data = nullptr;
+  int64_t rowStride = 0, columnStride = 1;
+  float &operator()(int64_t row, int64_t column) const {
+    return data[row * rowStride + column * columnStride];
+  }
+  bool dense(int64_t dim) const {
+    return columnStride == 1 && rowStride == dim;
+  }
+};
+
+std::string shapeText(const DLTensor &t) {
+  std::string text = "[";
+  for (int32_t i = 0; i < t.ndim; ++i)
+    text += (i ? ", " : "") + std::to_string(t.shape[i]);
+  return text + "]";
+}
+
+/// dim < 0: one dimension.
+Status viewOf(const DLTensor *t, const std::string &what, int64_t rows,
+              int64_t dim, View &view) {
+  auto bad = [&](const std::string &why) {
+    return Status(TRC_BAD_ARGUMENT, what + ": " + why);
+  };
+  if (!t)
+    return bad("the tensor is null");
+  if (t->device.device_type != kDLCPU)
+    return bad("the tensor is on device type " +
+               std::to_string(t->device.device_type) +
+               "; this artifact takes CPU tensors");
+  if (t->dtype.code != kDLFloat || t->dtype.bits != 32 || t->dtype.lanes != 1)
+    return bad("the tensor is not f32");
+  int32_t ndim = dim < 0 ? 1 : 2;
+  if (t->ndim != ndim || !t->shape || t->shape[0] != rows ||
+      (dim >= 0 && t->shape[1] != dim))
+    return bad(
+        "the shape is " +
+        (t->shape && t->ndim >= 0 && t->ndim < 8 ? shapeText(*t) : "not set") +
+        "; [" + std::to_string(rows) +
+        (dim < 0 ? "" : ", " + std::to_string(dim)) + "] is needed");
+  if (rows > 0 && !t->data)
+    return bad("data is null");
+  view.data =
+      reinterpret_cast<float *>(static_cast<char *>(t->data) + t->byte_offset);
+  view.rowStride = t->strides ? t->strides[0] : std::max<int64_t>(dim, 1);
+  view.columnStride = t->strides && ndim == 2 ? t->strides[1] : 1;
+  return Status();
+}
+
+} // namespace
+
+Status Pipeline::copyOutputs(int64_t t, DLTensor *const *outputs,
+                             uint32_t count) {
+  Batch &b = batch(t);
+  if (plan.hasHead) {
+    if (count > 2 || (count && !outputs))
+      return Status(TRC_BAD_ARGUMENT,
+                    std::to_string(count) +
+                        " outputs; a model with a head has the predictions "
+                        "and, second, the logits");
+    const int64_t from[2] = {gradsLayout.predictions, gradsLayout.logits};
+    View views[2];
+    for (uint32_t i = 0; i < count; ++i)
+      TRC_RETURN_IF_ERROR(viewOf(outputs[i], i ? "logits" : "predictions",
+                                 b.samples, -1, views[i]));
+    for (uint32_t i = 0; i < count; ++i) {
+      const float *values = at<float>(gradsRing, t, from[i]);
+      for (int64_t s = 0; s < b.samples; ++s)
+        views[i](s, 0) = values[s];
+    }
+    return Status();
+  }
+  if (count != plan.features.size() || (count && !outputs))
+    return Status(TRC_BAD_ARGUMENT, std::to_string(count) +
+                                        " outputs; the model has " +
+                                        std::to_string(plan.features.size()) +
+                                        " features, each with one");
+  std::vector<View> views(count);
+  for (uint32_t f = 0; f < count; ++f)
+    TRC_RETURN_IF_ERROR(
+        viewOf(outputs[f], "output of feature '" + plan.features[f].name + "'",
+               outputRows(t, f), plan.shape.features[f].dim, views[f]));
+  for (uint32_t f = 0; f < count; ++f) {
+    int64_t dim = plan.shape.features[f].dim;
+    const float *from = outputOf(t, f);
+    const View &to = views[f];
+    pool.parallelFor(
+        0, outputRows(t, f), 65536 / dim + 1, [&](int64_t begin, int64_t end) {
+          if (to.dense(dim)) {
+            std::memcpy(to.data + begin * dim, from + begin * dim,
+                        static_cast<size_t>((end - begin) * dim) * 4);
+            return;
+          }
+          for (int64_t r = begin; r < end; ++r)
+            for (int64_t c = 0; c < dim; ++c)
+              to(r, c) = from[r * dim + c];
+        });
+  }
+  return Status();
+}
+
+Status Pipeline::takeGradients(int64_t t, const DLTensor *const *gradients,
+                               uint32_t count, float scale) {
+  ScopedStrictFp strict;
+  Batch &b = batch(t);
+  if (plan.hasHead) {
+    if (gradients || count)
+      return Status(TRC_BAD_ARGUMENT, "the model has a head: gradients are its "
+                                      "own; pass NULL and 0");
+    if (scale != 1.0f)
+      return Status(TRC_BAD_ARGUMENT,
+                    "grad_scale is for trainers with a head of their own");
+    if (!b.hasLabels)
+      return Status(TRC_BAD_ARGUMENT,
+                    "the batch was submitted without labels; release it");
+    return b.gradError.clone();
+  }
+  if (count != plan.features.size() || (count && !gradients))
+    return Status(TRC_BAD_ARGUMENT, std::to_string(count) +
+                                        " gradients; the model has " +
+                                        std::to_string(plan.features.size()) +
+                                        " features, each with one");
+  std::vector<View> views(count);
+  for (uint32_t f = 0; f < count; ++f)
+    TRC_RETURN_IF_ERROR(viewOf(
+        gradients[f], "gradient of feature '" + plan.features[f].name + "'",
+        outputRows(t, f), plan.shape.features[f].dim, views[f]));
+  for (uint32_t f = 0; f < count; ++f) {
+    int64_t dim = plan.shape.features[f].dim, rows = outputRows(t, f);
+    int g = plan.shape.features[f].group;
+    bool max = gradsLayout.bagAt[f] >= 0;
+    float *to = max ? at<float>(gradsRing, t, gradsLayout.bagAt[f])
+                    : at<float>(gradsRing, t, gradsLayout.groupAt[g]) +
+                          gradsLayout.rowBase[f] * dim;
+    const View &from = views[f];
+    std::mutex mutex;
+    int64_t bad = rows * dim;
+    pool.parallelFor(0, rows, 65536 / dim + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r)
+        for (int64_t c = 0; c < dim; ++c) {
+          float v = from(r, c);
+          if (scale != 1.0f)
+            v = scale * v;
+          if (!std::isfinite(v)) {
+            std::lock_guard<std::mutex> lock(mutex);
+            bad = std::min(bad, r * dim + c);
+            return;
+          }
+          to[r * dim + c] = v;
+        }
+    });
+    if (bad < rows * dim) {
+      int64_t r = bad / dim, c = bad % dim, sample = r, position = c;
+      std::string where = ", column " + std::to_string(c);
+      if (plan.features[f].pooling == Pooling::none) {
+        const int32_t *offsets = offsetsOf(t, f);
+        for (sample = 0; offsets[sample + 1] <= r;)
+          ++sample;
+        position = r - offsets[sample];
+        where = ", position " + std::to_string(position) + where;
+      }
+      float value = from(r, c);
+      uint32_t bits;
+      std::memcpy(&bits, &value, 4);
+      return Status::badInput(
+          "gradient of feature '" + plan.features[f].name + "', sample " +
+              std::to_string(sample) + where + " is " + std::to_string(value) +
+              (scale == 1.0f ? "" : " times " + std::to_string(scale)) +
+              "; gradients must be finite; the step was not applied "
+              "(on_bad_grad: skip counts such steps)",
+          plan.features[f].name, sample, position, bits);
+    }
+    if (max)
+      scatterMax(t, f);
+  }
+  return Status();
+}

@@ -1,0 +1,219 @@
+//===- OpsCompute.cpp - gather_pool, expand, call, segment_update ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The work lane: the artifact's kernels and the head, over rows that are pinned
+// and current. Every loop splits outputs, so bits do not depend on threads.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/exec/Pipeline.h"
+
+#include <cmath>
+#include <cstring>
+
+using namespace trc;
+
+/// Outputs of about this many floats make a part worth a thread.
+static int64_t grainFor(int64_t dim) {
+  return std::max<int64_t>(16, 16384 / std::max<int64_t>(1, dim));
+}
+
+void Pipeline::gatherPool(Batch &b, GroupRuntime &g) {
+  const PooledLayout &layout = pooledLayouts[g.index];
+  const uint32_t *slots = slotsOf(b.t, g);
+  const std::vector<int> &features = g.plan->features;
+  // One loop over the outputs of all features: many are short.
+  std::vector<int64_t> begins(features.size() + 1, 0);
+  for (size_t i = 0; i < features.size(); ++i) {
+    Bags bags = forwardBags(b.t, static_cast<size_t>(features[i]));
+    bool none = plan.features[features[i]].pooling == Pooling::none;
+    begins[i + 1] = begins[i] + (none ? bags.offsets[bags.count] : bags.count);
+  }
+  pool.parallelFor(
+      0, begins.back(), grainFor(g.plan->dim), [&](int64_t begin, int64_t end) {
+        for (size_t i = 0; i < features.size(); ++i) {
+          int64_t low = std::max(begin, begins[i]) - begins[i];
+          int64_t high = std::min(end, begins[i + 1]) - begins[i];
+          if (low >= high)
+            continue;
+          size_t f = static_cast<size_t>(features[i]);
+          Bags bags = forwardBags(b.t, f);
+          bool none = plan.features[f].pooling == Pooling::none;
+          bool max = plan.features[f].pooling == Pooling::max;
+          g.gathers[i](g.memory.data(), g.plan->slotBytes, slots,
+                       forwardX(b.t, f), none ? nullptr : bags.offsets,
+                       bags.weights,
+                       at<float>(g.pooledRing, b.t, layout.outAt[f]),
+                       max ? at<int32_t>(g.pooledRing, b.t, layout.winnerAt[f])
+                           : nullptr,
+                       low, high);
+        }
+      });
+}
+
+void Pipeline::expand(Batch &b) {
+  for (size_t f = 0; f < plan.features.size(); ++f) {
+    const int32_t *inverse = inverseOf(b.t, f);
+    if (!inverse)
+      continue;
+    const GroupRuntime &g = *groups[plan.shape.features[f].group];
+    const float *from =
+        at<float>(g.pooledRing, b.t, pooledLayouts[g.index].outAt[f]);
+    float *to = at<float>(expandedRing, b.t, expandedLayout.outAt[f]);
+    int64_t dim = g.plan->dim;
+    bool none = plan.features[f].pooling == Pooling::none;
+    const int32_t *offsets = offsetsOf(b.t, f);
+    Bags bags = forwardBags(b.t, f);
+    pool.parallelFor(
+        0, b.samples, grainFor(dim), [&](int64_t begin, int64_t end) {
+          for (int64_t s = begin; s < end; ++s) {
+            int64_t source = none ? bags.offsets[inverse[s]] : inverse[s];
+            int64_t target = none ? offsets[s] : s;
+            int64_t rows = none ? offsets[s + 1] - offsets[s] : 1;
+            std::memcpy(to + target * dim, from + source * dim,
+                        static_cast<size_t>(rows * dim) * 4);
+          }
+        });
+  }
+}
+
+/// The gradient of a max bag, spread over its ids: each gets the columns it
+/// won.
+void Pipeline::scatterMax(int64_t t, size_t f) {
+  const GroupRuntime &g = *groups[plan.shape.features[f].group];
+  int64_t dim = g.plan->dim, samples = batch(t).samples;
+  const int32_t *offsets = offsetsOf(t, f);
+  const int32_t *inverse = inverseOf(t, f);
+  const int32_t *winner =
+      at<int32_t>(g.pooledRing, t, pooledLayouts[g.index].winnerAt[f]);
+  const float *from = at<float>(gradsRing, t, gradsLayout.bagAt[f]);
+  float *to = at<float>(gradsRing, t, gradsLayout.groupAt[g.index]) +
+              gradsLayout.rowBase[f] * dim;
+  pool.parallelFor(0, samples, grainFor(dim), [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      const int32_t *won = winner + (inverse ? inverse[s] : s) * dim;
+      for (int64_t j = offsets[s]; j < offsets[s + 1]; ++j)
+        for (int64_t c = 0; c < dim; ++c)
+          to[j * dim + c] = won[c] == j - offsets[s] ? from[s * dim + c] : 0.0f;
+    }
+  });
+}
+
+void Pipeline::call(Batch &b) {
+  size_t n = plan.features.size();
+  std::vector<HeadInput> inputs(n);
+  std::vector<HeadGrad> grads(n);
+  for (size_t f = 0; f < n; ++f) {
+    int64_t dim = plan.shape.features[f].dim;
+    int g = plan.shape.features[f].group;
+    inputs[f] = {outputOf(b.t, f), dim, dim};
+    float *to = gradsLayout.bagAt[f] >= 0
+                    ? at<float>(gradsRing, b.t, gradsLayout.bagAt[f])
+                    : at<float>(gradsRing, b.t, gradsLayout.groupAt[g]) +
+                          gradsLayout.rowBase[f] * dim;
+    grads[f] = {to, dim};
+  }
+  float *p = at<float>(gradsRing, b.t, gradsLayout.predictions);
+  float *z = at<float>(gradsRing, b.t, gradsLayout.logits);
+  float *dz = at<float>(gradsRing, b.t, gradsLayout.dlogits);
+  const float *y = at<float>(inRing, b.t, inLayout.labels);
+  pool.parallelFor(0, b.samples, 128, [&](int64_t begin, int64_t end) {
+    headForward(plan.head, headState.bias, inputs.data(),
+                static_cast<int64_t>(n), begin, end, z, p);
+  });
+  if (!training || !b.hasLabels)
+    return;
+  std::mutex mutex;
+  int64_t badSample = b.samples;
+  pool.parallelFor(0, b.samples, 128, [&](int64_t begin, int64_t end) {
+    headBackward(plan.head, inputs.data(), static_cast<int64_t>(n), p, y,
+                 b.samples, begin, end, grads.data(), dz);
+    for (int64_t s = begin; s < end; ++s) {
+      bool finite = std::isfinite(dz[s]);
+      for (size_t f = 0; f < n && finite; ++f)
+        for (int64_t c = 0; c < inputs[f].dim; ++c)
+          finite &= std::isfinite(grads[f].values[s * grads[f].stride + c]);
+      if (finite)
+        continue;
+      std::lock_guard<std::mutex> lock(mutex);
+      badSample = std::min(badSample, s);
+      break;
+    }
+  });
+  if (badSample < b.samples) {
+    uint32_t bits;
+    std::memcpy(&bits, &z[badSample], 4);
+    b.gradError = Status::badInput(
+        "sample " + std::to_string(badSample) +
+            ": the head's gradient is not finite (logit " +
+            std::to_string(z[badSample]) +
+            "); the step was not applied; lower the learning rate",
+        "", badSample, -1, bits);
+    return;
+  }
+  for (size_t f = 0; f < n; ++f)
+    if (gradsLayout.bagAt[f] >= 0)
+      scatterMax(b.t, f);
+}
+
+/// x^n by repeated squaring from the low bit, as docs/numerics.md has it.
+static double power(double x, int64_t n) {
+  double result = 1.0;
+  for (; n > 0; n >>= 1) {
+    if (n & 1)
+      result = result * x;
+    x = x * x;
+  }
+  return result;
+}
+
+void trc::updateScalars(const OptimizerPlan &o, int64_t dim, double lrScale,
+                        int64_t step, float hp[8]) {
+  float lr = static_cast<float>(o.lr * lrScale);
+  hp[1] = static_cast<float>(o.weightDecay);
+  hp[2] = static_cast<float>(o.eps);
+  switch (o.kind) {
+  case OptimizerKind::Sgd:
+  case OptimizerKind::Adagrad:
+    hp[0] = -lr;
+    break;
+  case OptimizerKind::RowwiseAdagrad:
+    hp[0] = lr;
+    hp[3] = static_cast<float>(dim);
+    break;
+  case OptimizerKind::Adam: {
+    double scale = o.lr * lrScale * std::sqrt(1.0 - power(o.beta2, step)) /
+                   (1.0 - power(o.beta1, step));
+    hp[0] = -static_cast<float>(scale);
+    hp[3] = static_cast<float>(1.0 - o.beta1);
+    hp[4] = static_cast<float>(1.0 - o.beta2);
+    break;
+  }
+  }
+}
+
+void Pipeline::segmentUpdate(Batch &b, GroupRuntime &g) {
+  if (!b.applied)
+    return;
+  const UniqueLayout &layout = uniqueLayouts[g.index];
+  int64_t rows = at<UniqueHeader>(g.uniqueRing, b.t, layout.header)->unique;
+  const uint32_t *slots = slotsOf(b.t, g);
+  const TablePlan &table = plan.tables[g.plan->tables.front()];
+  float hp[8] = {};
+  updateScalars(table.optimizer, g.plan->dim, b.lrScale, b.step, hp);
+  const float *grads = at<float>(gradsRing, b.t, gradsLayout.groupAt[g.index]);
+  pool.parallelFor(0, rows, grainFor(g.plan->dim),
+                   [&](int64_t begin, int64_t end) {
+                     g.update(g.memory.data(), g.plan->slotBytes, slots,
+                              at<int32_t>(g.uniqueRing, b.t, layout.seg),
+                              at<uint32_t>(g.uniqueRing, b.t, layout.occ),
+                              at<float>(g.uniqueRing, b.t, layout.coef), grads,
+                              hp, begin, end);
+                     if (g.cache)
+                       g.cache->markDirty(slots, static_cast<uint32_t>(begin),
+                                          static_cast<uint32_t>(end));
+                   });
+  if (!g.cache)
+    for (int64_t u = 0; u < rows; ++u)
+      g.written.set(slots[u]);
+}
