@@ -1,0 +1,54 @@
+//===- Emb.h - The emb dialect ----------------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The one header of the dialect: types, attributes, ops, and the module
+// attributes by name. Accessors are the ones that ODS makes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TERRACE_DIALECTS_EMB_EMB_H
+#define TERRACE_DIALECTS_EMB_EMB_H
+
+#include "dialects/emb/F64.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <optional>
+
+#include "dialects/emb/EmbDialect.h.inc"
+#include "dialects/emb/EmbEnums.h.inc"
+#include "dialects/emb/EmbInterfaces.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/emb/EmbAttrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/emb/EmbTypes.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/emb/EmbOps.h.inc"
+
+namespace terrace::emb {
+
+/// The module's numerics; `strict` where the attribute is absent.
+bool isStrict(mlir::Operation *op);
+/// The module's machine, null where none was given.
+MachineAttr getMachine(mlir::Operation *op);
+/// The model's seed, 0 where none was given.
+uint64_t getSeed(mlir::Operation *op);
+
+/// The table that a state value belongs to: follows `emb.state` and updates.
+mlir::FlatSymbolRefAttr getTableOfState(mlir::Value state);
+
+} // namespace terrace::emb
+
+#endif // TERRACE_DIALECTS_EMB_EMB_H

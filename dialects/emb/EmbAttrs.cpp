@@ -1,0 +1,408 @@
+//===- EmbAttrs.cpp - Attributes and types of the emb dialect ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Syntax, verification and helper methods.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/emb/Emb.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace terrace::emb;
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+FailureOr<F64> terrace::emb::parseF64(AsmParser &parser) {
+  // An attribute parse takes integers, floats and hexadecimal forms alike.
+  FloatAttr value;
+  if (parser.parseAttribute(value, Float64Type::get(parser.getContext())))
+    return failure();
+  return F64(value.getValueAsDouble());
+}
+
+void terrace::emb::printF64(AsmPrinter &printer, F64 value) {
+  printer.printFloat(APFloat(value.value));
+}
+
+FailureOr<SmallVector<F64>> terrace::emb::parseF64List(AsmParser &parser) {
+  SmallVector<F64> values;
+  auto element = [&]() -> ParseResult {
+    FailureOr<F64> value = parseF64(parser);
+    if (failed(value))
+      return failure();
+    values.push_back(*value);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, element))
+    return failure();
+  return values;
+}
+
+void terrace::emb::printF64List(AsmPrinter &printer, ArrayRef<F64> values) {
+  printer << '[';
+  llvm::interleaveComma(values, printer,
+                        [&](F64 value) { printF64(printer, value); });
+  printer << ']';
+}
+
+FailureOr<SmallVector<int64_t>> terrace::emb::parseI64List(AsmParser &parser) {
+  SmallVector<int64_t> values;
+  auto element = [&]() -> ParseResult {
+    return parser.parseInteger(values.emplace_back());
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, element))
+    return failure();
+  return values;
+}
+
+void terrace::emb::printI64List(AsmPrinter &printer, ArrayRef<int64_t> values) {
+  printer << '[';
+  llvm::interleaveComma(values, printer);
+  printer << ']';
+}
+
+//===----------------------------------------------------------------------===//
+// Generated definitions
+//===----------------------------------------------------------------------===//
+
+// gcc 12 takes the generated parsers' optional results for uninitialised.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/emb/EmbAttrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/emb/EmbTypes.cpp.inc"
+
+void EmbDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/emb/EmbAttrs.cpp.inc"
+      >();
+}
+
+void EmbDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/emb/EmbTypes.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Rows and optimizers
+//===----------------------------------------------------------------------===//
+
+LogicalResult RowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                              Type element, Type scale) {
+  if (element.isF32() || element.isF16() || element.isBF16()) {
+    if (scale)
+      return emitError() << "rows of " << element << " take no scale";
+    return success();
+  }
+  if (element.isInteger(8) || element.isInteger(4)) {
+    if (scale && (scale.isF16() || scale.isF32()))
+      return success();
+    return emitError() << "rows of " << element
+                       << " need a scale of f16 or f32";
+  }
+  return emitError() << "rows are stored as f32, f16, bf16, i8 or i4, not "
+                     << element;
+}
+
+int64_t RowAttr::getBytes(int64_t dim) const {
+  int64_t bytes = (dim * getElement().getIntOrFloatBitWidth() + 7) / 8;
+  return getScale() ? bytes + getScale().getIntOrFloatBitWidth() / 8 : bytes;
+}
+
+/// Learning rate, epsilon and weight decay of any optimizer.
+static LogicalResult
+verifyOptimizer(function_ref<InFlightDiagnostic()> emitError, double lr,
+                double eps, double decay) {
+  if (!std::isfinite(lr) || lr < 0)
+    return emitError() << "lr must be finite and not negative, not " << lr;
+  if (!std::isfinite(eps) || eps < 0)
+    return emitError() << "eps must be finite and not negative, not " << eps;
+  if (!std::isfinite(decay) || decay < 0)
+    return emitError() << "weight_decay must be finite and not negative, not "
+                       << decay;
+  return success();
+}
+
+LogicalResult SGDAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                              F64 lr, F64 decay) {
+  return verifyOptimizer(emitError, lr, 0, decay);
+}
+LogicalResult AdagradAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  F64 lr, F64 eps, F64 decay) {
+  return verifyOptimizer(emitError, lr, eps, decay);
+}
+LogicalResult
+RowwiseAdagradAttr::verify(function_ref<InFlightDiagnostic()> emitError, F64 lr,
+                           F64 eps, F64 decay) {
+  return verifyOptimizer(emitError, lr, eps, decay);
+}
+LogicalResult AdamAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               F64 lr, F64 beta1, F64 beta2, F64 eps,
+                               F64 decay) {
+  for (double beta : {beta1.value, beta2.value})
+    if (!(beta >= 0 && beta < 1))
+      return emitError() << "beta1 and beta2 must lie in [0, 1), not " << beta;
+  return verifyOptimizer(emitError, lr, eps, decay);
+}
+
+using Named = SmallVector<std::pair<StringRef, double>>;
+
+Named SGDAttr::getHyperParameters() const {
+  return {{"lr", getLr()}, {"weight_decay", getWeightDecay()}};
+}
+Named AdagradAttr::getHyperParameters() const {
+  return {
+      {"lr", getLr()}, {"eps", getEps()}, {"weight_decay", getWeightDecay()}};
+}
+Named RowwiseAdagradAttr::getHyperParameters() const {
+  return {
+      {"lr", getLr()}, {"eps", getEps()}, {"weight_decay", getWeightDecay()}};
+}
+Named AdamAttr::getHyperParameters() const {
+  return {{"lr", getLr()},
+          {"beta1", getBeta1()},
+          {"beta2", getBeta2()},
+          {"eps", getEps()},
+          {"weight_decay", getWeightDecay()}};
+}
+
+//===----------------------------------------------------------------------===//
+// Initialisers
+//===----------------------------------------------------------------------===//
+
+LogicalResult UniformAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  F64 low, F64 high) {
+  if (std::isfinite(low.value) && std::isfinite(high.value) && low <= high)
+    return success();
+  return emitError() << "uniform needs finite low <= high, not " << low.value
+                     << " and " << high.value;
+}
+LogicalResult NormalAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 F64 mean, F64 std) {
+  if (std::isfinite(mean.value) && std::isfinite(std.value) && std.value >= 0)
+    return success();
+  return emitError() << "normal needs a finite mean and a deviation >= 0, not "
+                     << mean.value << " and " << std.value;
+}
+LogicalResult ConstantAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   F64 value) {
+  if (std::isfinite(value.value))
+    return success();
+  return emitError() << "constant must be finite, not " << value.value;
+}
+
+Named UniformAttr::getParameters() const {
+  return {{"low", getLow()}, {"high", getHigh()}};
+}
+Named NormalAttr::getParameters() const {
+  return {{"mean", getMean()}, {"std", getStd()}};
+}
+Named ConstantAttr::getParameters() const { return {{"value", getValue()}}; }
+
+//===----------------------------------------------------------------------===//
+// Machine, shards, placement, profile
+//===----------------------------------------------------------------------===//
+
+LogicalResult MachineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  StringAttr cpu, int64_t cores, StringAttr gpu,
+                                  DictionaryAttr figures) {
+  if (!cpu || cpu.getValue().empty())
+    return emitError() << "a machine needs the name of its cpu";
+  if (cores < 1)
+    return emitError() << "a machine needs at least 1 core, not " << cores;
+  if (!figures)
+    return success();
+  for (NamedAttribute part : figures) {
+    auto table = dyn_cast<DictionaryAttr>(part.getValue());
+    if (!table)
+      return emitError() << "figures of '" << part.getName().getValue()
+                         << "' must be a dictionary, not " << part.getValue();
+    for (NamedAttribute figure : table) {
+      auto value = dyn_cast<FloatAttr>(figure.getValue());
+      if (!value || !value.getType().isF64())
+        return emitError() << "figure '" << part.getName().getValue() << "."
+                           << figure.getName().getValue()
+                           << "' must be an f64, not " << figure.getValue();
+    }
+  }
+  return success();
+}
+
+std::optional<double> MachineAttr::getFigure(StringRef part,
+                                             StringRef name) const {
+  if (!getFigures())
+    return std::nullopt;
+  auto table = getFigures().getAs<DictionaryAttr>(part);
+  auto figure = table ? table.getAs<FloatAttr>(name) : FloatAttr();
+  return figure ? std::optional<double>(figure.getValueAsDouble())
+                : std::nullopt;
+}
+
+LogicalResult ShardsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 ShardKind kind, ArrayRef<int64_t> workers,
+                                 ArrayRef<int64_t> bounds) {
+  if (workers.empty())
+    return emitError() << "shards need at least one worker";
+  for (int64_t worker : workers)
+    if (worker < 0)
+      return emitError() << "worker " << worker << " is negative";
+  if (kind == ShardKind::Table || kind == ShardKind::Replicated) {
+    if (!bounds.empty())
+      return emitError() << stringifyShardKind(kind) << " shards take no cuts";
+    if (kind == ShardKind::Table && workers.size() != 1)
+      return emitError() << "a table shard has one worker, not "
+                         << workers.size();
+    return success();
+  }
+  if (bounds.size() != workers.size() + 1)
+    return emitError() << workers.size() << " pieces need "
+                       << workers.size() + 1 << " cuts, not " << bounds.size();
+  if (bounds.front() != 0)
+    return emitError() << "the first cut must be 0, not " << bounds.front();
+  for (size_t i = 1; i < bounds.size(); ++i)
+    if (bounds[i] <= bounds[i - 1])
+      return emitError() << "cuts must rise, but " << bounds[i] << " follows "
+                         << bounds[i - 1];
+  return success();
+}
+
+LogicalResult
+PlacementAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                      FlatSymbolRefAttr home, FlatSymbolRefAttr cache,
+                      int64_t retained, StringAttr policy) {
+  if (!home)
+    return emitError() << "a placement needs a home tier";
+  if (retained < 0)
+    return emitError() << "retained must not be negative, not " << retained;
+  if (!cache && (retained || policy))
+    return emitError() << "retained slots and a policy belong to a cache";
+  if (cache && cache == home)
+    return emitError() << "cache and home are both " << home;
+  return success();
+}
+
+LogicalResult
+ProfileAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                    int64_t batches, int64_t batch, F64 ids, int64_t maxIds,
+                    F64 uniqueIds, int64_t maxUniqueIds, F64 uniqueBags,
+                    F64 uniqueBagIds, F64 samplesPerSession,
+                    int64_t distinctIds, int64_t cold, ArrayRef<int64_t> reuse,
+                    ArrayRef<int64_t> cacheRows, ArrayRef<F64> missRatio) {
+  for (int64_t count :
+       {batches, batch, maxIds, maxUniqueIds, distinctIds, cold})
+    if (count < 0)
+      return emitError() << "counts must not be negative, not " << count;
+  for (double mean : {ids.value, uniqueIds.value, uniqueBags.value,
+                      uniqueBagIds.value, samplesPerSession.value})
+    if (!std::isfinite(mean) || mean < 0)
+      return emitError() << "means must be finite and not negative, not "
+                         << mean;
+  if (cacheRows.size() != missRatio.size())
+    return emitError() << "the miss-ratio curve has " << cacheRows.size()
+                       << " sizes but " << missRatio.size() << " ratios";
+  for (size_t i = 1; i < cacheRows.size(); ++i)
+    if (cacheRows[i] <= cacheRows[i - 1])
+      return emitError() << "sizes of the miss-ratio curve must rise, but "
+                         << cacheRows[i] << " follows " << cacheRows[i - 1];
+  for (double ratio : missRatio)
+    if (!(ratio >= 0 && ratio <= 1))
+      return emitError() << "a miss ratio must lie in [0, 1], not " << ratio;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+LogicalResult BagsType::verify(function_ref<InFlightDiagnostic()> emitError,
+                               int64_t batch, int64_t maxIds, Type id,
+                               bool checked, bool weighted) {
+  if (!ShapedType::isDynamic(batch) && batch < 1)
+    return emitError() << "the batch bound must be at least 1, not " << batch;
+  if (maxIds < 1)
+    return emitError() << "the bound of ids must be at least 1, not " << maxIds;
+  if (!id.isInteger(64))
+    return emitError() << "ids are i64, not " << id;
+  return success();
+}
+
+BagsType BagsType::withBatch(int64_t batch) const {
+  return get(getContext(), batch, getMaxIds(), getId(), getChecked(),
+             getWeighted());
+}
+
+BagsType BagsType::asChecked() const {
+  return get(getContext(), getBatch(), getMaxIds(), getId(), true,
+             getWeighted());
+}
+
+Type BagsType::parse(AsmParser &parser) {
+  int64_t batch = ShapedType::kDynamic, maxIds = 0;
+  Type id;
+  StringRef state;
+  bool weighted = false;
+  if (parser.parseLess())
+    return {};
+  if (failed(parser.parseOptionalQuestion()) && parser.parseInteger(batch))
+    return {};
+  if (parser.parseComma() || parser.parseKeyword("max") ||
+      parser.parseInteger(maxIds) || parser.parseKeyword("x") ||
+      parser.parseType(id) || parser.parseComma() ||
+      parser.parseKeyword(&state))
+    return {};
+  if (state != "raw" && state != "checked") {
+    parser.emitError(parser.getCurrentLocation(), "ids are `raw` or `checked`, "
+                                                  "not `")
+        << state << "`";
+    return {};
+  }
+  if (succeeded(parser.parseOptionalComma())) {
+    if (parser.parseKeyword("weighted"))
+      return {};
+    weighted = true;
+  }
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<BagsType>(parser.getContext(), batch, maxIds, id,
+                                     state == "checked", weighted);
+}
+
+void BagsType::print(AsmPrinter &printer) const {
+  printer << '<';
+  if (hasDynamicBatch())
+    printer << '?';
+  else
+    printer << getBatch();
+  printer << ", max " << getMaxIds() << " x " << getId() << ", "
+          << (getChecked() ? "checked" : "raw")
+          << (getWeighted() ? ", weighted>" : ">");
+}
+
+LogicalResult InverseType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  int64_t batch) {
+  if (batch >= 1)
+    return success();
+  return emitError() << "the batch bound must be at least 1, not " << batch;
+}
+
+LogicalResult StateType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t rows, int64_t dim, RowAttr row) {
+  if (rows < 1 || rows > (int64_t(1) << 40))
+    return emitError() << "a table has 1 to 2^40 rows, not " << rows;
+  if (dim < 1 || dim > 65536)
+    return emitError() << "a row has 1 to 65536 columns, not " << dim;
+  return success();
+}

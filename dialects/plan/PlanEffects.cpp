@@ -1,0 +1,207 @@
+//===- PlanEffects.cpp - What each stage reads and writes -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Must say the same as the table of ops in docs/artifact.md. Everything that
+// the happens-before verifier proves starts from here.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/plan/Plan.h"
+
+using namespace mlir;
+using namespace terrace::plan;
+
+using Effects = SmallVectorImpl<PlanEffect>;
+
+Value terrace::plan::getRingOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<BufType>(value.getType()))
+      return {};
+    if (auto stage = dyn_cast<PlanStageOpInterface>(op))
+      if (Value ring = stage.getRingOperand())
+        return ring;
+    if (auto check = dyn_cast<CheckOp>(op))
+      value = check.getBatch();
+    else if (auto translate = dyn_cast<TranslateOp>(op))
+      value = translate.getIds();
+    else
+      return {};
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Helpers
+//===----------------------------------------------------------------------===//
+
+static void rows(Effects &effects, Access access, Role role, RowSet set,
+                 FlatSymbolRefAttr group) {
+  effects.push_back({access, role, set, group, Value()});
+}
+
+static void ring(Effects &effects, Access access, Value ring) {
+  if (ring)
+    effects.push_back({access, Role::Ring, RowSet::None, {}, ring});
+}
+
+/// Reads every buffer among the operands that are not mere waits.
+static void readBuffers(Effects &effects, PlanStageOpInterface op) {
+  llvm::SmallDenseSet<Value> seen;
+  size_t data = op->getNumOperands() - op.getAfterOperands().size();
+  for (Value operand : op->getOperands().take_front(data))
+    if (Value from = getRingOf(operand))
+      if (seen.insert(from).second)
+        ring(effects, Access::Read, from);
+}
+
+/// Reads its buffers, writes into its ring.
+static void buffers(Effects &effects, Operation *op) {
+  auto stage = cast<PlanStageOpInterface>(op);
+  readBuffers(effects, stage);
+  ring(effects, Access::Write, stage.getRingOperand());
+}
+
+//===----------------------------------------------------------------------===//
+// Ids
+//===----------------------------------------------------------------------===//
+
+void IngestOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
+
+void CheckOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  ring(effects, Access::Write, getRingOf(getBatch()));
+}
+
+void TranslateOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  ring(effects, Access::Write, getRingOf(getIds()));
+}
+
+void DedupOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
+
+void UniqueOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  // Without a cache, rows seen for the first time get their value here.
+  GroupOp group = getGroupOp(*this);
+  if (!group || group.isCached())
+    return;
+  rows(effects, Access::Write, Role::Directory, RowSet::Miss, getGroupAttr());
+  rows(effects, Access::Write, Role::Slots, RowSet::Miss, getGroupAttr());
+}
+
+//===----------------------------------------------------------------------===//
+// Movement
+//===----------------------------------------------------------------------===//
+
+void ProbeOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  rows(effects, Access::Write, Role::Directory, RowSet::Pin, getGroupAttr());
+  rows(effects, Access::Write, Role::Directory, RowSet::Victim, getGroupAttr());
+}
+
+void SpillOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  rows(effects, Access::Read, Role::Slots, RowSet::Victim, getGroupAttr());
+  rows(effects, Access::Write, Role::Directory, RowSet::Victim, getGroupAttr());
+}
+
+void StoreOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  rows(effects, Access::Write, Role::Home, RowSet::Victim, getGroupAttr());
+}
+
+void FetchOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  rows(effects, Access::Read, Role::Directory, RowSet::Miss, getGroupAttr());
+  rows(effects, Access::Read, Role::Home, RowSet::Miss, getGroupAttr());
+}
+
+void FillOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  rows(effects, Access::Write, Role::Slots, RowSet::Miss, getGroupAttr());
+}
+
+void UnpinOp::getPlanEffects(Effects &effects) {
+  rows(effects, Access::Write, Role::Directory, RowSet::Pin, getGroupAttr());
+}
+
+void PreserveOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  rows(effects, Access::Read, Role::Slots, RowSet::Pin, getGroupAttr());
+}
+
+void CutOp::getPlanEffects(Effects &effects) {
+  rows(effects, Access::Read, Role::Slots, RowSet::All, {});
+  rows(effects, Access::Read, Role::Directory, RowSet::All, {});
+}
+
+void CopyOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
+
+//===----------------------------------------------------------------------===//
+// Compute
+//===----------------------------------------------------------------------===//
+
+void GatherPoolOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  rows(effects, Access::Read, Role::Slots, RowSet::Pin, getGroupAttr());
+}
+
+void ExpandOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
+
+void ReduceOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
+
+void SegmentUpdateOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  rows(effects, Access::Write, Role::Slots, RowSet::Pin, getGroupAttr());
+}
+
+void CallOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
+
+void HandoffOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
+
+void ResumeOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
+
+void ExchangeOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
+
+//===----------------------------------------------------------------------===//
+// MLIR's memory effects
+//===----------------------------------------------------------------------===//
+
+using MemoryEffect = SideEffects::EffectInstance<MemoryEffects::Effect>;
+
+static SideEffects::Resource *resourceOf(Role role) {
+  switch (role) {
+  case Role::Directory:
+    return DirectoryResource::get();
+  case Role::Slots:
+    return SlotsResource::get();
+  case Role::Home:
+    return HomeResource::get();
+  case Role::Ring:
+    return RingResource::get();
+  }
+  llvm_unreachable("covered switch");
+}
+
+void terrace::plan::detail::getMemoryEffects(
+    Operation *op, SmallVectorImpl<MemoryEffect> &effects) {
+  SmallVector<PlanEffect> planned;
+  cast<PlanEffectsOpInterface>(op).getPlanEffects(planned);
+  for (const PlanEffect &effect : planned) {
+    MemoryEffects::Effect *kind = MemoryEffects::Read::get();
+    if (effect.access == Access::Write)
+      kind = MemoryEffects::Write::get();
+    SideEffects::Resource *resource = resourceOf(effect.role);
+    if (effect.group)
+      effects.emplace_back(kind, effect.group, resource);
+    else
+      effects.emplace_back(kind, resource);
+  }
+  // Waits, pins and verdicts are more than their rows: no stage is dead.
+  effects.emplace_back(MemoryEffects::Write::get(), RingResource::get());
+}
+
+void RingOp::getEffects(SmallVectorImpl<MemoryEffect> &effects) {
+  effects.emplace_back(MemoryEffects::Allocate::get(),
+                       cast<OpResult>(getResult()), RingResource::get());
+}
