@@ -10,9 +10,10 @@
 //
 // What store and fetch promise: a store has completed once its writes are
 // queued, and a home read sees every write queued before it; the slot of the
-// write buffer is free after device completion, which spill awaits before it
-// recycles one. A probe decides where a missing row lies: in the write buffer
-// if it left less than depth batches ago, else at home.
+// write buffer is free after device completion and after the last fetch that
+// copies from it; spill awaits both before it recycles one. A probe decides
+// where a missing row lies: in the write buffer if it left less than depth
+// batches ago, else at home.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TERRACE_SCHEDULE_HAPPENSBEFORE_H

@@ -94,13 +94,11 @@ public:
     };
     if (ea.role == Role::Ring &&
         (ea.rows == RowSet::Miss || eb.rows == RowSet::Miss)) {
-      // A read of earlier slots: after the write of the batch before, and
-      // before the next write, which recycles the oldest of them.
+      // A read of earlier slots comes after the write of the batch before. The
+      // write that recycles the oldest of them awaits it (see verify).
       bool aWrites = ea.write;
-      if (graph.rings[ea.target].depth > 1) {
+      if (graph.rings[ea.target].depth > 1)
         add(aWrites ? a : b, aWrites ? b : a, 1, why(aWrites));
-        add(aWrites ? b : a, aWrites ? a : b, 1, why(!aWrites));
-      }
       return;
     }
     if (ea.role == Role::Ring) {

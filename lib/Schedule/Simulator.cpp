@@ -76,6 +76,14 @@ private:
       if (batch >= 0 && at({w.op, batch}) != Done)
         return false;
     }
+    // What spill awaits by itself.
+    const Op &op = graph.ops[i.op];
+    if (op.kind == OpKind::Spill)
+      if (int fetch = graph.find(OpKind::Fetch, op.group); fetch >= 0)
+        for (int64_t t = i.batch - 1; t >= 0; --t)
+          if (at({fetch, t}) != Done &&
+              store.copiesFrom(op.group, int(t), int(i.batch)))
+            return false;
     return true;
   }
 

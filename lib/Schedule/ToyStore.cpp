@@ -120,6 +120,15 @@ void ToyStore::probe(int op, int batch, State &s) {
   }
 }
 
+bool ToyStore::copiesFrom(int group, int earlier, int batch) const {
+  const State &s = groups[group];
+  int slots = int(s.buffer.size());
+  for (const Miss &m : s.probes[earlier].misses)
+    if (m.source >= 0 && m.source % slots == batch % slots)
+      return true;
+  return false;
+}
+
 void ToyStore::spill(int op, int batch, State &s) {
   std::vector<int64_t> &buffer = s.buffer[size_t(batch) % s.buffer.size()];
   buffer.clear();

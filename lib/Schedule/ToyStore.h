@@ -25,6 +25,9 @@ public:
   /// An instance begins and ends; only io instances have others in between.
   void begin(int op, int batch);
   void end(int op, int batch);
+  /// Must a spill still wait for the fetch of `earlier`, which copies from the
+  /// slot of the write buffer that it recycles?
+  bool copiesFrom(int group, int earlier, int batch) const;
   /// After all instances: is every update there?
   void finish();
 

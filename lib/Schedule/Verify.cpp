@@ -177,9 +177,19 @@ private:
                  " batches in flight pin up to " +
                  std::to_string(group.maxUnique) + " rows each: it needs " +
                  std::to_string(least));
+    // Before it recycles a slot of the write buffer, a spill awaits earlier
+    // fetches that copy from it: these must not come later on the lanes.
+    int fetch = graph.find(OpKind::Fetch, g);
+    int spill = graph.find(OpKind::Spill, g);
+    if (fetch >= 0 && spill >= 0 && graph.writeSlots(g) > 1 &&
+        !graph.runsBefore(fetch, 0, spill, 1))
+      report("write-buffer", spill,
+             at(graph.ops[spill]) +
+                 " awaits the fetch of the batch before, but " +
+                 at(graph.ops[fetch]) + " comes later",
+             fetch);
     // A row may leave, come back and leave again; its second write must not
     // overtake the first, which is awaited when the ring slot comes back.
-    int spill = graph.find(OpKind::Spill, g);
     for (int r = 0; spill >= 0 && r < int(graph.rings.size()); ++r) {
       const Ring &ring = graph.rings[r];
       int most = livePinSets(graph, g) + 1;

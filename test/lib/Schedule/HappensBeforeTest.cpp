@@ -68,10 +68,6 @@ TEST(HappensBefore, WaitsOfATieredGroup) {
   // Rows of the batch before lie in the write buffer, older ones at home.
   EXPECT_TRUE(waitsFor(graph, OpKind::Fetch, OpKind::Spill, 1));
   EXPECT_TRUE(waitsFor(graph, OpKind::Fetch, OpKind::Store, 2));
-  // The next spill follows this fill on the copy lane; without a fill one batch
-  // ahead it waits for the fetch itself.
-  EXPECT_FALSE(waitsFor(graph, OpKind::Spill, OpKind::Fetch, 1));
-  EXPECT_TRUE(waitsFor(proven(3), OpKind::Spill, OpKind::Fetch, 1));
   // The lane orders updates and gathers; unpin of the group waits for update.
   EXPECT_FALSE(
       waitsFor(graph, OpKind::GatherPool, OpKind::SegmentUpdate, 1, 0));
@@ -131,6 +127,21 @@ TEST(HappensBefore, DeepWriteBufferCouldReorderWrites) {
       ring.depth = 3;
   deriveWaits(graph);
   EXPECT_TRUE(refuses(graph, "write-buffer", "at most 2"));
+}
+
+/// A spill awaits earlier fetches, so these must not stand behind it.
+TEST(HappensBefore, SpillMustNotOvertakeFetch) {
+  Graph graph = proven(1);
+  for (OpKind kind : {OpKind::Ingest, OpKind::Check})
+    graph.ops[graph.find(kind)].ahead = 4;
+  for (OpKind kind :
+       {OpKind::Dedup, OpKind::Unique, OpKind::Probe, OpKind::Spill})
+    graph.ops[graph.find(kind)].ahead = 3;
+  for (Ring &ring : graph.rings)
+    ring.depth = std::max(ring.depth,
+                          smallestDepth(graph, int(&ring - &graph.rings[0])));
+  deriveWaits(graph);
+  EXPECT_TRUE(refuses(graph, "write-buffer", "comes later"));
 }
 
 /// A proof through batch t + 2 of a pair at distance 1 would be wrong when
