@@ -139,6 +139,7 @@ void ModelDecoder::collectTemplates() {
 Yaml ModelDecoder::resolve(const Yaml &node, llvm::StringRef defaultsKey,
                            Keys allowed, llvm::StringRef what) {
   Yaml result = Yaml::map(node.loc);
+  bool refused = false; // what an unknown template would give is not missing
   if (defaults)
     if (const Yaml *below = defaults->find(defaultsKey);
         below && below->isMap())
@@ -147,6 +148,7 @@ Yaml ModelDecoder::resolve(const Yaml &node, llvm::StringRef defaultsKey,
     const Yaml *found =
         templates && use->isScalar() ? templates->find(use->text) : nullptr;
     if (!found) {
+      refused = true;
       std::vector<llvm::StringRef> names;
       if (templates)
         for (const YamlEntry &entry : templates->entries)
@@ -172,6 +174,7 @@ Yaml ModelDecoder::resolve(const Yaml &node, llvm::StringRef defaultsKey,
   own.erase("use");
   result = overlay(result, own);
   result.loc = node.loc;
+  result.refused = refused;
   return result;
 }
 
@@ -241,7 +244,7 @@ void ModelDecoder::addTable(const Yaml &node, const Yaml &resolved,
   for (llvm::StringRef key : {"rows", "dim"})
     if (const Yaml *v = resolved.find(key); !v || (v->isNull() && !v->refused))
       missing.push_back(key);
-  if (!missing.empty())
+  if (!missing.empty() && !resolved.refused)
     reading.error(node.loc,
                   path + ": missing " +
                       (missing.size() == 1 ? "key '" : "keys '") +

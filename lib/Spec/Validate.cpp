@@ -82,7 +82,9 @@ void Validator::features() {
     if (f.table < used.size())
       used[f.table] = true;
   for (auto [i, table] : llvm::enumerate(spec.tables))
-    if (!used[i] && !table.name->empty())
+    // Of two tables with one name, the second has its error already.
+    if (!used[i] && !table.name->empty() &&
+        spec.tableIndex(*table.name) == int(i))
       error(table.loc, "tables." + *table.name +
                            ": no feature reads this table; add one or remove "
                            "it");
@@ -184,7 +186,7 @@ void Validator::target() {
     error(target.device.loc, "target: missing key 'arch' (as in sm_90)");
   for (const Str &arch : target.arch) {
     llvm::StringRef number = *arch;
-    unsigned sm;
+    unsigned sm = 0;
     bool isSm = number.consume_front("sm_") &&
                 (number.consume_back("a"), true) &&
                 !number.getAsInteger(10, sm) && sm >= 75;

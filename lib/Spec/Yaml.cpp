@@ -9,10 +9,13 @@
 #include "Spec/Yaml.h"
 
 #include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Casting.h"
 #include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/YAMLParser.h"
+
+#include <algorithm>
 
 namespace terrace::spec {
 
@@ -110,7 +113,24 @@ private:
     return {file, seenLine, unsigned(offset - lineStart) + 1};
   }
   Loc locOf(const llvm::yaml::Node &node) {
-    return locOf(node.getSourceRange().Start);
+    const char *p = node.getSourceRange().Start.getPointer();
+    const char *begin = buffer.data(), *end = begin + buffer.size();
+    if (!p || p < begin || p > end)
+      return locOf(llvm::SMLoc());
+    // An alias and a collection in brackets know the token behind their first.
+    if (auto *alias = llvm::dyn_cast<llvm::yaml::AliasNode>(&node)) {
+      p = std::clamp(alias->getName().data() - 1, begin, end);
+    } else if (!llvm::isa<llvm::yaml::ScalarNode>(node)) {
+      const char *open = p;
+      while (open > begin && llvm::isSpace(open[-1]))
+        --open;
+      if (open > begin &&
+          open[-1] == (llvm::isa<llvm::yaml::MappingNode>(node)    ? '{'
+                       : llvm::isa<llvm::yaml::SequenceNode>(node) ? '['
+                                                                   : '\0'))
+        p = open - 1;
+    }
+    return locOf(llvm::SMLoc::getFromPointer(p));
   }
 
   bool convert(llvm::yaml::Node *node, Yaml &out, unsigned depth);
