@@ -65,6 +65,12 @@ LogicalResult EmbDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("attribute 'emb.model' must be a string, not ")
            << attribute.getValue();
   }
+  if (name == kPins) {
+    if (isa<DictionaryAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError("attribute 'emb.pins' must be a dictionary, not ")
+           << attribute.getValue();
+  }
   return op->emitOpError("unknown attribute '") << name << "'";
 }
 

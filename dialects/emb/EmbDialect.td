@@ -32,6 +32,8 @@ def Emb_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kOnBadId = "emb.on_bad_id";
     static constexpr ::llvm::StringLiteral kOnBadGrad = "emb.on_bad_grad";
     static constexpr ::llvm::StringLiteral kModel = "emb.model";
+    // What the user pinned, for emb-decide: a dictionary (lib/Import).
+    static constexpr ::llvm::StringLiteral kPins = "emb.pins";
 
     void registerAttributes();
     void registerTypes();

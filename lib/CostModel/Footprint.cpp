@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "CostModel/Footprint.h"
 
+#include "Schedule/Stages.h"
+
 #include "llvm/ADT/StringMap.h"
 
 #include <algorithm>
@@ -13,20 +15,6 @@
 
 using namespace terrace;
 using namespace terrace::planner;
-
-Stages planner::stagesAt(int64_t lookahead) {
-  Stages s;
-  if (lookahead == 0)
-    return s; // one batch at a time: every ring has one slot
-  s.ingest = lookahead + 1;
-  s.probe = lookahead;
-  // A slot is free again one batch after its last reader, so that the writer of
-  // the next batch need not wait for it: depth = distance + 1.
-  s.ingestDepth = lookahead + 2;
-  s.lookDepth = lookahead + 1;
-  s.writebufDepth = 2;
-  return s;
-}
 
 int64_t planner::overflowSlots(int64_t lookahead, int64_t maxUnique,
                                int64_t rows) {
@@ -163,33 +151,58 @@ trc::ModelShape planner::modelShape(const Problem &problem,
   return m;
 }
 
+static int64_t depthOf(trc::RingRole role, int64_t lookahead) {
+  using schedule::RingRole;
+  int depth = static_cast<int>(lookahead);
+  switch (role) {
+  case trc::RingRole::ingest:
+    return schedule::depthOf(RingRole::Ingest, depth);
+  case trc::RingRole::dedup:
+    return schedule::depthOf(RingRole::Dedup, depth);
+  case trc::RingRole::unique:
+    return schedule::depthOf(RingRole::Unique, depth);
+  case trc::RingRole::probe:
+    return schedule::depthOf(RingRole::Probe, depth);
+  case trc::RingRole::staging:
+    return schedule::depthOf(RingRole::Staging, depth);
+  case trc::RingRole::writebuf:
+    return schedule::depthOf(RingRole::Writebuf, depth);
+  case trc::RingRole::pooled:
+    return schedule::depthOf(RingRole::Pooled, depth);
+  case trc::RingRole::expanded:
+    return schedule::depthOf(RingRole::Expanded, depth);
+  case trc::RingRole::grads:
+    return schedule::depthOf(RingRole::Grads, depth);
+  }
+  return 1;
+}
+
 std::vector<Ring> planner::formRings(const trc::ModelShape &shape,
                                      int64_t lookahead) {
-  Stages stages = stagesAt(lookahead);
   std::vector<Ring> rings;
-  auto add = [&](trc::RingRole role, int group, int64_t depth) {
-    rings.push_back(
-        {role, group, 0, depth, trc::ringBytes(shape, role, group)});
+  auto add = [&](trc::RingRole role, int group) {
+    rings.push_back({role, group, 0, depthOf(role, lookahead),
+                     trc::ringBytes(shape, role, group)});
   };
-  add(trc::RingRole::ingest, -1, stages.ingestDepth);
+  add(trc::RingRole::ingest, -1);
   bool dedup =
       std::any_of(shape.features.begin(), shape.features.end(),
                   [](const trc::FeatureShape &f) { return f.dedup >= 0; });
   if (dedup)
-    add(trc::RingRole::dedup, -1, stages.lookDepth);
+    add(trc::RingRole::dedup, -1);
   for (size_t g = 0; g < shape.groups.size(); ++g) {
     int group = static_cast<int>(g);
-    add(trc::RingRole::unique, group, stages.lookDepth);
+    add(trc::RingRole::unique, group);
     if (shape.groups[g].cached) {
-      add(trc::RingRole::probe, group, stages.lookDepth);
-      add(trc::RingRole::staging, group, stages.lookDepth);
-      add(trc::RingRole::writebuf, group, stages.writebufDepth);
+      add(trc::RingRole::probe, group);
+      add(trc::RingRole::staging, group);
+      add(trc::RingRole::writebuf, group);
     }
-    add(trc::RingRole::pooled, group, stages.computeDepth);
+    add(trc::RingRole::pooled, group);
   }
   if (dedup)
-    add(trc::RingRole::expanded, -1, stages.computeDepth);
-  add(trc::RingRole::grads, -1, stages.computeDepth);
+    add(trc::RingRole::expanded, -1);
+  add(trc::RingRole::grads, -1);
   return rings;
 }
 

@@ -53,15 +53,6 @@ struct Group {
   bool cached() const { return !caches.empty(); }
 };
 
-/// Batches ahead of each stage, and ring depths, at a lookahead.
-struct Stages {
-  int64_t ingest = 0;  // ingest, check, translate
-  int64_t probe = 0;   // dedup, unique, probe, spill, store, fetch
-  int64_t compute = 0; // fill and everything after
-  int64_t ingestDepth = 1, lookDepth = 1, writebufDepth = 1, computeDepth = 1;
-};
-Stages stagesAt(int64_t lookahead);
-
 struct Ring {
   trc::RingRole role = trc::RingRole::ingest;
   int group = -1; // of its worker; -1: of the whole batch
