@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/reference/Interpreter.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -77,11 +78,6 @@ Status Interpreter::checkBags(const FeatureDef &f, const TableDef &table,
     for (int64_t i = begin; i < end; ++i) {
       size_t at = static_cast<size_t>(i);
       int64_t id = in.ids[at];
-      if (f.weighted && !std::isfinite(in.weights[at]))
-        return Status::badInput("feature '" + f.name + "', sample " +
-                                    std::to_string(s) +
-                                    ": the weight is not finite",
-                                f.name, s, i - first, bitsOf(in.weights[at]));
       if (!table.hash && (id < 0 || id >= table.rows)) {
         if (!program.dropBadIds)
           return Status::badInput("feature '" + f.name + "', sample " +
@@ -92,6 +88,11 @@ Status Interpreter::checkBags(const FeatureDef &f, const TableDef &table,
         ++droppedHere;
         continue;
       }
+      if (f.weighted && !std::isfinite(in.weights[at]))
+        return Status::badInput("feature '" + f.name + "', sample " +
+                                    std::to_string(s) +
+                                    ": the weight is not finite",
+                                f.name, s, i - first, bitsOf(in.weights[at]));
       out.ids.push_back(id);
       if (f.weighted) {
         out.weights.push_back(in.weights[at]);
@@ -119,7 +120,12 @@ Status Interpreter::check(const Op &op) {
         checkBags(program.features[static_cast<size_t>(in.feature)],
                   program.tables[static_cast<size_t>(op.tables[a])], in, out,
                   droppedHere));
-    total += static_cast<int64_t>(out.ids.size());
+    // Cut ids do not count, dropped ones do: they took space in the batch.
+    for (int64_t s = 0; s < in.count(); ++s)
+      total +=
+          std::min(in.offsets[static_cast<size_t>(s) + 1] -
+                       in.offsets[static_cast<size_t>(s)],
+                   program.features[static_cast<size_t>(in.feature)].maxIds);
   }
   if (total > program.maxIds)
     return Status::badInput("the batch has " + std::to_string(total) +

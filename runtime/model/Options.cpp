@@ -1,0 +1,141 @@
+//===- Options.cpp - The command line of the executable
+//--------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/model/Options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace trc::model {
+
+namespace {
+
+class Parser {
+public:
+  Parser(const std::string &model, RunOptions &options)
+      : app("Terrace model '" + model + "'"), o(options) {
+    app.require_subcommand(1);
+    app.footer("Exit codes: 0 done; 1 failed, with a line that starts with "
+               "'error:'; 2 wrong usage; 130, 143 ended by SIGINT, SIGTERM "
+               "after a finished step and a clean close.");
+
+    CLI::App *train = verb(Verb::Train, "train",
+                           "Train; goes on from the state where there is one");
+    dataOptions(train);
+    stateOption(train);
+    stepsOption(train, "Stop after N more steps");
+    train->add_option("--epochs", o.epochs, "Passes over the data")
+        ->check(CLI::PositiveNumber);
+    CLI::Option *fresh = train->add_flag(
+        "--fresh", o.fresh, "Start anew; removes an existing state");
+    CLI::Option *from =
+        train->add_option("--from", o.from, "Go on from this checkpoint")
+            ->type_name("CKPT");
+    train
+        ->add_option("--init-from", o.initFrom,
+                     "Take rows by table name from another state")
+        ->type_name("STATE");
+    fresh->excludes(from);
+
+    CLI::App *eval =
+        verb(Verb::Eval, "eval", "Loss, NE and AUC; changes no byte");
+    dataOptions(eval);
+    stateOption(eval);
+    eval->add_option("--from", o.from, "Evaluate this checkpoint")
+        ->type_name("CKPT");
+
+    CLI::App *predict = verb(Verb::Predict, "predict",
+                             "Write one probability per row; changes no byte");
+    dataOptions(predict);
+    stateOption(predict);
+    predict->add_option("--from", o.from, "Predict with this checkpoint")
+        ->type_name("CKPT");
+    predict->add_option("--out", o.out, "File to write; default: stdout")
+        ->type_name("FILE");
+
+    CLI::App *verify =
+        verb(Verb::Verify, "verify",
+             "Train a scratch state and the reference side by side; every bit "
+             "must be equal");
+    dataOptions(verify);
+    stateOption(verify);
+    stepsOption(verify, "Steps to compare (20)");
+    CLI::Option *synthetic =
+        verify
+            ->add_option("--synthetic", o.seed,
+                         "Random batches from this seed instead of data")
+            ->type_name("SEED");
+    synthetic->each([this](const std::string &) { o.synthetic = true; });
+
+    CLI::App *bench = verb(Verb::Bench, "bench",
+                           "Time steps on random batches, in a scratch state");
+    stateOption(bench);
+    stepsOption(bench, "Steps to time (100)");
+    bench->add_option("--seed", o.seed, "Seed of the batches (1)");
+
+    CLI::App *info = verb(Verb::Info, "info", "What this model is");
+    stateOption(info);
+    for (CLI::App *v : {train, eval, predict, verify, bench}) {
+      v->add_option("--cpu", o.cpu, "Force a CPU image")
+          ->check(CLI::IsMember({"x86-64-v3", "x86-64-v4"}));
+      v->add_option("--threads", o.threads, "Work threads; 0: one per CPU");
+    }
+  }
+
+  bool parse(int argc, char **argv, int &exitCode) {
+    try {
+      app.parse(argc, argv);
+      return true;
+    } catch (const CLI::ParseError &e) {
+      if (e.get_exit_code() == 0) {
+        exitCode = app.exit(e);
+      } else {
+        std::cerr << "error: " << e.what() << "\nrun with --help for more\n";
+        exitCode = 2;
+      }
+      return false;
+    }
+  }
+
+private:
+  CLI::App *verb(Verb which, const char *name, const char *text) {
+    CLI::App *sub = app.add_subcommand(name, text);
+    sub->callback([this, which] { o.verb = which; });
+    sub->add_flag("--json", o.json, "JSON lines instead of text");
+    return sub;
+  }
+  void dataOptions(CLI::App *sub) {
+    sub->add_option("--data", o.data,
+                    "Data files instead of data.path; may hold globs")
+        ->type_name("FILE")
+        ->allow_extra_args(false);
+    sub->add_option("--set", o.sets,
+                    "Change a key of train or data, as key=value")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+  }
+  void stateOption(CLI::App *sub) {
+    sub->add_option("--state", o.state, "Folder of the state")
+        ->type_name("DIR");
+  }
+  void stepsOption(CLI::App *sub, const char *text) {
+    sub->add_option("--steps", o.steps, text)
+        ->type_name("N")
+        ->check(CLI::NonNegativeNumber);
+  }
+
+  CLI::App app;
+  RunOptions &o;
+};
+
+} // namespace
+
+bool parseOptions(int argc, char **argv, const std::string &model,
+                  RunOptions &options, int &exitCode) {
+  Parser parser(model, options);
+  return parser.parse(argc, argv, exitCode);
+}
+
+} // namespace trc::model

@@ -1,0 +1,381 @@
+//===- Train.cpp - The training loop of the executable
+//---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Submits batches ahead up to the plan's lookahead, but never across an
+// evaluation, a checkpoint or the last step, which need an empty pipeline.
+// A resumed run passes over the samples that the state has seen, so the
+// sequence of steps is the same however a run is cut.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/model/Verbs.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trc::model {
+
+using Clock = std::chrono::steady_clock;
+static constexpr int64_t never = std::numeric_limits<int64_t>::max();
+
+static double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+namespace {
+
+class Trainer {
+public:
+  Trainer(Run &run, DataSplit split)
+      : run(run), config(run.config), report(*run.report),
+        split(std::move(split)) {}
+
+  Status open();
+  Status loop();
+  Status finish();
+  int exitCode() const { return signal ? 128 + signal : 0; }
+
+private:
+  Status fillPipeline();
+  Status runStep();
+  Status atBoundary();
+  Status evaluate();
+  Status checkpoint();
+  void planBoundary();
+  void showProgress(bool force);
+  nlohmann::json stepFields();
+  int64_t evalEverySteps() const;
+  /// The next multiple of `every` after the current step.
+  int64_t nextMultiple(int64_t every) const {
+    return every > 0 ? (step / every + 1) * every : never;
+  }
+
+  Run &run;
+  const ModelConfig &config;
+  Report &report;
+  DataSplit split;
+  std::unique_ptr<Session> session;
+  std::unique_ptr<data::BatchReader> reader;
+  std::deque<InFlight> inFlight;
+  std::unique_ptr<data::BatchData> waiting;
+  std::vector<float> probabilities;
+
+  int64_t step = 0, samples = 0, startStep = 0, startSamples = 0;
+  int64_t lastStep = never, boundary = never, nextEval = never,
+          nextCheckpoint = never, evaluatedAt = -1, checkpointAt = -1;
+  size_t depth = 1;
+  bool ended = false, stopped = false;
+  int signal = 0;
+  Metrics progressive;
+  MetricValues heldOut;
+  double lastLoss = 0, trainSeconds = 0;
+  Clock::time_point lastCheckpointTime = Clock::now();
+};
+
+Status Trainer::open() {
+  Session::Open how;
+  how.artifact = run.artifact;
+  how.options = &run.options;
+  how.mode = TRC_TRAIN;
+  how.stateDir = run.stateDir();
+  how.fresh = run.options.fresh;
+  how.log = Report::log;
+  how.logUser = run.report;
+  auto opened = Session::open(how);
+  if (!opened.ok())
+    return opened.takeStatus();
+  session = std::move(*opened);
+  trc_model_info info = session->info();
+  step = startStep = info.step;
+  samples = startSamples = info.samples;
+  depth = static_cast<size_t>(info.lookahead) + 1;
+  if (run.options.steps >= 0)
+    lastStep = step + run.options.steps;
+  data::ReaderOptions options = split.train;
+  options.skip = samples;
+  reader = std::make_unique<data::BatchReader>(std::move(options));
+  nextEval = nextMultiple(evalEverySteps());
+  nextCheckpoint = nextMultiple(config.train.checkpointSteps);
+  evaluatedAt = checkpointAt = step;
+  std::string from = step > 0 ? "resuming " + how.stateDir + " at step " +
+                                    std::to_string(step) + ", row " +
+                                    std::to_string(samples)
+                              : "training into " + how.stateDir;
+  report.event("start", config.model + ": " + from,
+               {{"model", config.model},
+                {"state", how.stateDir},
+                {"step", step},
+                {"samples", samples},
+                {"lookahead", info.lookahead},
+                {"hash", info.hash ? info.hash : ""}});
+  return Status();
+}
+
+int64_t Trainer::evalEverySteps() const {
+  if (!split.hasHeldOut || config.train.evalEvery.none())
+    return 0;
+  if (config.train.evalEvery.count)
+    return config.train.evalEvery.count;
+  // A share of the training rows, in steps.
+  int64_t rows = config.train.evalEvery.of(split.trainRows);
+  return std::max<int64_t>(1, rows / split.train.batch);
+}
+
+/// The step that nothing may be submitted across.
+void Trainer::planBoundary() {
+  boundary = std::min({lastStep, nextEval, nextCheckpoint});
+  if (config.train.checkpointSeconds > 0 &&
+      secondsSince(lastCheckpointTime) >=
+          static_cast<double>(config.train.checkpointSeconds)) {
+    nextCheckpoint = step + static_cast<int64_t>(inFlight.size());
+    boundary = std::min(boundary, nextCheckpoint);
+  }
+}
+
+Status Trainer::fillPipeline() {
+  while (!ended && inFlight.size() < depth &&
+         step + static_cast<int64_t>(inFlight.size()) < boundary) {
+    if (!waiting) {
+      auto got = reader->next();
+      if (!got.ok())
+        return got.takeStatus();
+      waiting = std::move(*got);
+      if (!waiting) {
+        ended = true;
+        return Status();
+      }
+    }
+    InFlight f;
+    Result<bool> room = session->submit(waiting->view(true), f.ticket);
+    if (!room.ok())
+      return locate(room.takeStatus(), *reader, *waiting);
+    if (!*room) {
+      if (inFlight.empty())
+        return Status(TRC_INTERNAL, "the pipeline is full with no batch in it");
+      return Status();
+    }
+    f.batch = std::move(waiting);
+    inFlight.push_back(std::move(f));
+  }
+  return Status();
+}
+
+Status Trainer::runStep() {
+  InFlight front = std::move(inFlight.front());
+  inFlight.pop_front();
+  data::BatchData &batch = *front.batch;
+  probabilities.resize(static_cast<size_t>(batch.samples));
+  TRC_RETURN_IF_ERROR(session->setLr(config.train.lrSchedule.at(step + 1)));
+  Status s =
+      session->forward(front.ticket, probabilities.data(), batch.samples);
+  if (s.ok())
+    s = session->backward(front.ticket, {}, 1.0f);
+  if (!s.ok())
+    return locate(std::move(s), *reader, batch);
+  progressive.add(probabilities.data(), batch.labels.data(), batch.samples);
+  double sum = 0;
+  for (int64_t i = 0; i < batch.samples; ++i)
+    sum += probabilityLoss(probabilities[static_cast<size_t>(i)],
+                           batch.labels[static_cast<size_t>(i)]);
+  lastLoss = sum / static_cast<double>(std::max<int64_t>(1, batch.samples));
+  samples += batch.samples;
+  ++step;
+  reader->recycle(std::move(front.batch));
+  return Status();
+}
+
+Status Trainer::evaluate() {
+  Metrics metrics;
+  Status s = forwardAll(*session, split.heldOut, report,
+                        [&](const data::BatchData &batch, const float *p) {
+                          metrics.add(p, batch.labels.data(), batch.samples);
+                          return Status();
+                        });
+  if (!s.ok() || pendingSignal())
+    return s;
+  heldOut = metrics.values();
+  evaluatedAt = step;
+  nlohmann::json fields = metricsJson(heldOut, config.train.metrics);
+  fields["step"] = step;
+  report.event("eval",
+               "step " + std::to_string(step) + "  held out  " +
+                   metricsText(heldOut, config.train.metrics),
+               fields);
+  for (const StopRule &rule : config.train.stop) {
+    double v = rule.metric == "auc"  ? heldOut.auc
+               : rule.metric == "ne" ? heldOut.ne
+                                     : heldOut.loss;
+    if (rule.metric == "auc" ? v >= rule.value : v <= rule.value) {
+      stopped = true;
+      report.event("stop",
+                   "stopping: held-out " + rule.metric + " " + fixed(v, 4) +
+                       " reached train.stop." + rule.metric + " " +
+                       fixed(rule.value, 4),
+                   {{"metric", rule.metric}, {"value", v}, {"step", step}});
+    }
+  }
+  return Status();
+}
+
+Status Trainer::checkpoint() {
+  TRC_RETURN_IF_ERROR(
+      session->checkpoint(static_cast<uint32_t>(config.train.checkpointKeep)));
+  checkpointAt = step;
+  lastCheckpointTime = Clock::now();
+  report.event("checkpoint", "step " + std::to_string(step) + "  checkpoint",
+               {{"step", step}, {"samples", samples}});
+  return Status();
+}
+
+Status Trainer::atBoundary() {
+  if (step >= nextEval) {
+    nextEval = nextMultiple(evalEverySteps());
+    TRC_RETURN_IF_ERROR(evaluate());
+  }
+  if (step >= nextCheckpoint) {
+    nextCheckpoint = nextMultiple(config.train.checkpointSteps);
+    TRC_RETURN_IF_ERROR(checkpoint());
+  }
+  return Status();
+}
+
+nlohmann::json Trainer::stepFields() {
+  double rate = static_cast<double>(samples - startSamples) /
+                std::max(trainSeconds, 1e-9);
+  return {{"step", step},
+          {"samples", samples},
+          {"loss", lastLoss},
+          {"rows_per_second", rate},
+          {"stats", session->stats()}};
+}
+
+void Trainer::showProgress(bool force) {
+  if (!force && !report.progressDue())
+    return;
+  nlohmann::json fields = stepFields();
+  std::string text =
+      "step " + std::to_string(step) + "  loss " + fixed(lastLoss, 5) + "  " +
+      shortCount(fields["rows_per_second"].get<double>()) + " samples/s";
+  int64_t target =
+      split.trainRows < 0 ? never : split.trainRows * split.train.epochs;
+  if (run.options.steps >= 0)
+    target =
+        std::min(target, startSamples + run.options.steps * split.train.batch);
+  if (target != never && target > samples) {
+    double left = static_cast<double>(target - samples) /
+                  std::max(fields["rows_per_second"].get<double>(), 1.0);
+    fields["eta_seconds"] = left;
+    text += "  ETA " + fixed(left, 0) + " s";
+  }
+  text += statsText(fields["stats"]);
+  report.progress(text, fields);
+}
+
+Status Trainer::loop() {
+  while (!stopped && step < lastStep) {
+    if ((signal = pendingSignal()))
+      break;
+    Clock::time_point start = Clock::now();
+    planBoundary();
+    TRC_RETURN_IF_ERROR(fillPipeline());
+    if (inFlight.empty()) {
+      if (ended)
+        break;
+      // The boundary was reached before anything was submitted.
+      TRC_RETURN_IF_ERROR(atBoundary());
+      continue;
+    }
+    TRC_RETURN_IF_ERROR(runStep());
+    trainSeconds += secondsSince(start);
+    showProgress(false);
+    if (inFlight.empty() && step >= std::min(nextEval, nextCheckpoint))
+      TRC_RETURN_IF_ERROR(atBoundary());
+  }
+  // Batches that were submitted but not trained are not part of the state.
+  for (InFlight &f : inFlight)
+    TRC_RETURN_IF_ERROR(session->release(f.ticket));
+  inFlight.clear();
+  return Status();
+}
+
+Status Trainer::finish() {
+  if (!signal && split.hasHeldOut && !stopped &&
+      (evaluatedAt != step || heldOut.samples == 0))
+    TRC_RETURN_IF_ERROR(evaluate());
+  if (!signal)
+    signal = pendingSignal();
+  if (ended && step == startStep && !signal)
+    report.warning("no step was trained: the state has seen all of the data (" +
+                   std::to_string(startSamples) +
+                   " rows); --epochs N makes more passes, --fresh starts anew");
+  nlohmann::json fields = stepFields();
+  std::string first;
+  if (int64_t bad = reader->badRows(&first); bad > 0) {
+    report.warning(std::to_string(bad) +
+                   " bad rows were skipped; the first: " + first);
+    fields["bad_rows"] = bad;
+  }
+  TRC_RETURN_IF_ERROR(session->close());
+  session.reset();
+  MetricValues seen = progressive.values();
+  double rate = fields["rows_per_second"];
+  fields["seconds"] = trainSeconds;
+  fields["progressive"] = metricsJson(seen, config.train.metrics);
+  fields["signal"] = signal;
+  std::string text = std::string(signal ? "interrupted" : "done") +
+                     " at step " + std::to_string(step) + " (" +
+                     std::to_string(step - startStep) + " steps, " +
+                     std::to_string(seen.samples) + " rows)\n";
+  if (seen.samples > 0)
+    text += "progressive  " + metricsText(seen, config.train.metrics) + "\n";
+  if (heldOut.samples > 0) {
+    fields["held_out"] = metricsJson(heldOut, config.train.metrics);
+    text += "held out     " + metricsText(heldOut, config.train.metrics) + "\n";
+  }
+  text += "speed        " + shortCount(rate) + " rows/s";
+  std::string tiers = statsText(fields["stats"]);
+  if (!tiers.empty())
+    text += "\ntiers       " + tiers;
+  report.event("end", text, fields);
+  return Status();
+}
+
+} // namespace
+
+int runTrain(Run &run) {
+  Report &report = *run.report;
+  if (!run.config.hasHead())
+    return report.failure(
+        Status(TRC_UNSUPPORTED,
+               "model '" + run.config.model +
+                   "' has no head: it is a library "
+                   "for a trainer (only verify, bench and info work on it)"));
+  if (run.options.epochs > 0)
+    run.config.train.epochs = run.options.epochs;
+  bool share = run.config.train.evalEvery.percent > 0;
+  // Everything about the data that can be wrong is found before the state is
+  // touched.
+  Result<DataSplit> split = splitData(run.config, true, share);
+  if (!split.ok())
+    return report.failure(split.takeStatus());
+  for (const data::ReaderOptions *part : {&split->train, &split->heldOut})
+    for (const std::string &path : part->files.paths) {
+      auto columns = data::columnsOf(path, part->files.columns);
+      if (!columns.ok())
+        return report.failure(columns.takeStatus());
+      auto parser = data::RowParser::create(part->format, *columns,
+                                            data::separatorOf(path), path);
+      if (!parser.ok())
+        return report.failure(parser.takeStatus());
+    }
+  Trainer trainer(run, std::move(*split));
+  Status s = trainer.open();
+  if (s.ok())
+    s = trainer.loop();
+  if (s.ok())
+    s = trainer.finish();
+  return s.ok() ? trainer.exitCode() : report.failure(s);
+}
+
+} // namespace trc::model
