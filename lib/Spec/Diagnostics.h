@@ -49,10 +49,22 @@ public:
   const std::vector<Source> &sources() const { return files; }
 
   void error(Loc loc, const llvm::Twine &message);
+  /// An error of the machine, not of the user's text: a file that cannot be
+  /// read or written, a missing library.
+  void environmentError(Loc loc, const llvm::Twine &message) {
+    environment = true;
+    error(loc, message);
+  }
+  void environmentError(const llvm::Twine &message) {
+    environmentError(nowhere, message);
+  }
+  /// An error without a place.
+  void error(const llvm::Twine &message) { error(nowhere, message); }
   void warning(Loc loc, const llvm::Twine &message);
   void note(Loc loc, const llvm::Twine &message);
 
   bool hasErrors() const { return errorCount != 0; }
+  bool hasEnvironmentErrors() const { return environment; }
   size_t errors() const { return errorCount; }
   const std::vector<Diagnostic> &list() const { return diagnostics; }
 
@@ -75,6 +87,8 @@ private:
   std::vector<Source> files;
   std::vector<Diagnostic> diagnostics;
   size_t errorCount = 0;
+  bool environment = false;
+  static constexpr Loc nowhere{~0u, 0, 0};
 };
 
 } // namespace terrace::spec

@@ -41,16 +41,10 @@ private:
 };
 
 void Check::plannable() {
-  if (spec.nodeOnly) {
+  // Without `memory` one tier without bound is implied.
+  if (spec.nodeOnly)
     error({0, 1, 1}, "this file describes a node, not a model: compile a model "
                      "with --node FILE");
-    return;
-  }
-  if (spec.tiers.empty())
-    error({0, 1, 1},
-          "missing key 'memory': a plan needs at least one tier; add memory: "
-          "{tiers: [{name: dram, kind: dram, capacity: 1GiB}]} here or in a "
-          "file for --node");
 }
 
 void Check::table(const Table &t) {

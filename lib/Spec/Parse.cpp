@@ -123,8 +123,8 @@ bool readFile(llvm::StringRef name, std::string &text,
                                                    /*NeedsTerminator=*/true);
   if (!buffer) {
     unsigned file = diagnostics.addSource(name);
-    diagnostics.error({file, 0, 0},
-                      "cannot read the file: " + buffer.getError().message());
+    diagnostics.environmentError({file, 0, 0}, "cannot read the file: " +
+                                                   buffer.getError().message());
     return false;
   }
   text = (*buffer)->getBuffer().str();

@@ -265,7 +265,7 @@ struct Spec {
   Train train;
   std::optional<Data> data;
 
-  std::vector<Tier> tiers; ///< empty where no memory was declared
+  std::vector<Tier> tiers; ///< empty: no memory declared, nothing bounds it
   Int workers = 1;
   Target target;
   std::optional<Str> machine; ///< a file

@@ -33,8 +33,15 @@ TEST(SpecExecutable, GoodSpecPasses) {
       << parsed.errors();
 }
 
+// Memory without a bound is implied.
+TEST(SpecExecutable, MemoryMayBeLeftOut) {
+  Parsed parsed = parse(withLines(""));
+  ASSERT_TRUE(parsed.spec);
+  EXPECT_TRUE(checkExecutable(*parsed.spec, parsed.diagnostics))
+      << parsed.errors();
+}
+
 TEST(SpecExecutable, EachLimitIsLocated) {
-  expectIn(refusal(withLines("")), "m.yaml:1:1: error: missing key 'memory'");
   expectIn(refusal(withLines(memory + "workers: 4\n")),
            "m.yaml:5:10: error: workers: 4 needs the distributed exchange");
   expectIn(refusal(withLines(memory + "target: {device: gpu, arch: sm_90}\n")),
