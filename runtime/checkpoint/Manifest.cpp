@@ -1,0 +1,229 @@
+//===- Manifest.cpp - What a state or a checkpoint is of ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The checksum is over the text without it; nlohmann prints keys sorted and
+// doubles so that they read back exactly, so printing again gives those bytes.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/checkpoint/Manifest.h"
+
+#include "runtime/store/Crc32c.h"
+
+#include <nlohmann/json.hpp>
+
+using namespace trc;
+using nlohmann::json;
+
+uint32_t ManifestTable::recordBytes() const {
+  int64_t floats = dim;
+  for (int64_t w : stateWidths)
+    floats += w;
+  return static_cast<uint32_t>(floats * 4);
+}
+
+int Manifest::findTable(const std::string &name) const {
+  for (size_t i = 0; i < tables.size(); ++i)
+    if (tables[i].name == name)
+      return static_cast<int>(i);
+  return -1;
+}
+
+static uint32_t bitsOf(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  return bits;
+}
+static float floatOf(uint32_t bits) {
+  float x;
+  std::memcpy(&x, &bits, 4);
+  return x;
+}
+
+std::string Manifest::toText() const {
+  json j;
+  j["format"] = 1;
+  j["model"] = model;
+  j["head"] = head;
+  j["sequence"] = sequence;
+  j["step"] = step;
+  j["samples"] = samples;
+  j["lr_scale"] = lrScale;
+  j["bias_bits"] = bitsOf(headState.bias);
+  j["bias_squares_bits"] = bitsOf(headState.biasSquares);
+  j["blob"] = {{"file", blobFile}, {"bytes", blobBytes}, {"crc32c", blobCrc}};
+  j["rows"] = {{"file", rowsFile},
+               {"bytes", rowsBytes},
+               {"chunks", rowsChunks},
+               {"count", rowCount}};
+  j["tables"] = json::array();
+  for (const ManifestTable &t : tables)
+    j["tables"].push_back({{"name", t.name},
+                           {"ids", t.ids},
+                           {"rows", t.rows},
+                           {"dim", t.dim},
+                           {"optimizer", t.optimizer},
+                           {"state_widths", t.stateWidths},
+                           {"init",
+                            {{"kind", t.init.kind},
+                             {"first", t.init.first},
+                             {"second", t.init.second},
+                             {"key", std::to_string(t.init.key)}}}});
+  j["groups"] = json::array();
+  for (const ManifestGroup &g : groups) {
+    json extents = json::array();
+    for (const ManifestGroup::Extent &e : g.extents)
+      extents.push_back({{"path", e.path}, {"base", e.base}});
+    j["groups"].push_back({{"tables", g.tables},
+                           {"row_base", g.rowBase},
+                           {"rows", g.rows},
+                           {"payload_bytes", g.payloadBytes},
+                           {"store_bytes", g.storeBytes},
+                           {"extents", extents},
+                           {"key", std::to_string(g.key)},
+                           {"index", g.index}});
+  }
+  std::string body = j.dump(1);
+  j["crc32c"] = crc32c(0, body.data(), body.size());
+  return j.dump(1) + "\n";
+}
+
+Result<Manifest> Manifest::fromText(const std::string &text,
+                                    const std::string &path) {
+  auto corrupt = [&](const std::string &why) {
+    return Status(TRC_CORRUPT, "'" + path + "': " + why +
+                                   "; the state is damaged, use a checkpoint");
+  };
+  try {
+    json j = json::parse(text);
+    if (!j.is_object() || !j.contains("crc32c"))
+      return corrupt("not a manifest");
+    uint32_t crc = j.at("crc32c").get<uint32_t>();
+    j.erase("crc32c");
+    std::string body = j.dump(1);
+    if (crc32c(0, body.data(), body.size()) != crc)
+      return corrupt("the checksum does not match");
+    if (int format = j.at("format").get<int>(); format != 1)
+      return Status(TRC_MISMATCH, "'" + path + "' has format " +
+                                      std::to_string(format) +
+                                      "; this runtime reads 1");
+    Manifest m;
+    m.model = j.at("model").get<std::string>();
+    m.head = j.at("head").get<std::string>();
+    m.sequence = j.at("sequence").get<uint64_t>();
+    m.step = j.at("step").get<int64_t>();
+    m.samples = j.at("samples").get<int64_t>();
+    m.lrScale = j.at("lr_scale").get<double>();
+    m.headState.bias = floatOf(j.at("bias_bits").get<uint32_t>());
+    m.headState.biasSquares =
+        floatOf(j.at("bias_squares_bits").get<uint32_t>());
+    m.blobFile = j.at("blob").at("file").get<std::string>();
+    m.blobBytes = j.at("blob").at("bytes").get<uint64_t>();
+    m.blobCrc = j.at("blob").at("crc32c").get<uint32_t>();
+    const json &rows = j.at("rows");
+    m.rowsFile = rows.at("file").get<std::string>();
+    m.rowsBytes = rows.at("bytes").get<uint64_t>();
+    m.rowsChunks = rows.at("chunks").get<uint64_t>();
+    m.rowCount = rows.at("count").get<uint64_t>();
+    for (const json &t : j.at("tables")) {
+      ManifestTable table;
+      table.name = t.at("name").get<std::string>();
+      table.ids = t.at("ids").get<std::string>();
+      table.rows = t.at("rows").get<int64_t>();
+      table.dim = t.at("dim").get<int64_t>();
+      table.optimizer = t.at("optimizer").get<std::string>();
+      table.stateWidths = t.at("state_widths").get<std::vector<int64_t>>();
+      const json &init = t.at("init");
+      table.init.kind = init.at("kind").get<std::string>();
+      table.init.first = init.at("first").get<double>();
+      table.init.second = init.at("second").get<double>();
+      table.init.key = std::stoull(init.at("key").get<std::string>());
+      m.tables.push_back(std::move(table));
+    }
+    for (const json &g : j.at("groups")) {
+      ManifestGroup group;
+      group.tables = g.at("tables").get<std::vector<int>>();
+      group.rowBase = g.at("row_base").get<std::vector<int64_t>>();
+      group.rows = g.at("rows").get<int64_t>();
+      group.payloadBytes = g.at("payload_bytes").get<int64_t>();
+      group.storeBytes = g.at("store_bytes").get<int64_t>();
+      for (const json &e : g.at("extents"))
+        group.extents.push_back(
+            {e.at("path").get<std::string>(), e.at("base").get<uint64_t>()});
+      group.key = std::stoull(g.at("key").get<std::string>());
+      group.index = g.at("index").get<std::string>();
+      for (int t : group.tables)
+        if (t < 0 || t >= static_cast<int>(m.tables.size()))
+          return corrupt("a group names a table that is not there");
+      if (group.rowBase.size() != group.tables.size())
+        return corrupt("a group's tables and row bases do not match");
+      m.groups.push_back(std::move(group));
+    }
+    return m;
+  } catch (const std::exception &e) {
+    return corrupt(e.what());
+  }
+}
+
+Manifest Manifest::of(const Plan &plan) {
+  Manifest m;
+  m.model = plan.model;
+  m.head = plan.headName;
+  for (const TablePlan &t : plan.tables) {
+    ManifestTable table;
+    table.name = t.name;
+    table.ids = t.hash ? "hash" : "index";
+    table.rows = t.rows;
+    table.dim = t.dim;
+    table.optimizer = t.optimizer.name;
+    table.init = t.init;
+    for (int s = 0; s < t.optimizer.stateCount(); ++s)
+      table.stateWidths.push_back(t.optimizer.stateWidth(s, t.dim));
+    m.tables.push_back(std::move(table));
+  }
+  return m;
+}
+
+Status Manifest::matches(const Plan &plan, const std::string &where) const {
+  std::string differences;
+  int count = 0;
+  auto differ = [&](const std::string &text) {
+    if (++count <= 4)
+      differences += (count > 1 ? "; " : "") + text;
+  };
+  Manifest want = of(plan);
+  if (model != want.model)
+    differ("it is of model '" + model + "', not '" + want.model + "'");
+  if (head != want.head)
+    differ("its head is '" + (head.empty() ? "none" : head) + "', not '" +
+           (want.head.empty() ? "none" : want.head) + "'");
+  for (const ManifestTable &t : want.tables) {
+    int i = findTable(t.name);
+    if (i < 0) {
+      differ("it has no table '" + t.name + "'");
+      continue;
+    }
+    const ManifestTable &have = tables[i];
+    auto field = [&](const char *what, const std::string &a,
+                     const std::string &b) {
+      if (a != b)
+        differ("table '" + t.name + "' has " + what + " " + a + ", not " + b);
+    };
+    field("rows", std::to_string(have.rows), std::to_string(t.rows));
+    field("dim", std::to_string(have.dim), std::to_string(t.dim));
+    field("optimizer", have.optimizer, t.optimizer);
+    field("ids", have.ids, t.ids);
+  }
+  for (const ManifestTable &t : tables)
+    if (want.findTable(t.name) < 0)
+      differ("it has a table '" + t.name + "' that the model lacks");
+  if (!count)
+    return Status();
+  if (count > 4)
+    differences += "; and " + std::to_string(count - 4) + " more";
+  return Status(TRC_MISMATCH,
+                "the state at '" + where +
+                    "' belongs to another model: " + differences +
+                    "; use init-from to take its rows into a new state, or "
+                    "name another state folder");
+}
