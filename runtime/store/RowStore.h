@@ -17,7 +17,7 @@
 // (reads) or waitWrites() (writes) returned. The device outlives the store;
 // the destructor waits for everything in flight.
 // Errors name file, offset, group and row. After a failed write or flush, all
-// further writes and flushes return that error: what was acknowledged may be
+// further reads, writes and flushes return that error: what was queued may be
 // lost, so the caller gives the state up and opens the last checkpoint.
 //
 //===----------------------------------------------------------------------===//
@@ -69,13 +69,15 @@ public:
   uint32_t count = 0;
   char *out = nullptr;
   uint64_t pitch = 0; // at least payloadBytes; no alignment is needed
-  /// Called once when all is done, on a device thread or inside start(); must
-  /// be quick and must not destroy the batch. May be empty.
+  /// Called once when all is done, on a device thread or inside start(), just
+  /// before wait() lets go; must be quick and must not touch the batch (tell
+  /// another thread to call wait()). May be empty.
   std::function<void()> onDone;
+
+  struct State; // internal
 
 private:
   friend class RowStore;
-  struct State;
   std::unique_ptr<State> state;
 };
 
@@ -164,8 +166,9 @@ public:
   };
   Counters counters() const;
 
+  struct Impl; // internal
+
 private:
-  struct Impl;
   explicit RowStore(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl;
 };
