@@ -1,0 +1,213 @@
+//===- RowStoreFaultTest.cpp - When the device fails ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/store/StoreFixture.h"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <numeric>
+
+using namespace trc;
+
+namespace {
+
+using Kind = IoRequest::Kind;
+using Fault = FaultDevice::Fault;
+
+constexpr uint64_t always = UINT64_MAX;
+
+std::vector<uint32_t> range(uint32_t begin, uint32_t end) {
+  std::vector<uint32_t> v(end - begin);
+  std::iota(v.begin(), v.end(), begin);
+  return v;
+}
+
+TEST(RowStoreFault, ReadErrorNamesThePlace) {
+  StoreFixture f;
+  f.open();
+  ASSERT_TRUE(f.write({7, 500}, 1).ok());
+  f.device->add({Fault::Error, Kind::Read, f.device->reads(), 1, EIO, 0});
+  std::vector<char> out;
+  Status s = f.read({7}, out);
+  EXPECT_EQ(s.code(), TRC_IO);
+  for (const char *part : {"row 7 ", "'g16'", "offset 560 ", "rows'"})
+    EXPECT_NE(s.message().find(part), std::string::npos) << s.message();
+  // The device has recovered, and nothing was lost.
+  f.expect({7, 500}, 1);
+}
+
+TEST(RowStoreFault, FirstFailedRowIsReported) {
+  StoreFixture f;
+  f.options.rows = 100000;
+  f.open();
+  std::vector<uint32_t> rows;
+  for (uint32_t i = 0; i < 100; ++i)
+    rows.push_back(99000 - i * 900);
+  ASSERT_TRUE(f.write(rows, 1).ok());
+  f.device->add({Fault::Error, Kind::Read, 0, always, EIO, 0});
+  std::vector<char> out;
+  Status s = f.read(rows, out);
+  EXPECT_EQ(s.code(), TRC_IO);
+  EXPECT_NE(s.message().find("row 9900 "), std::string::npos) << s.message();
+}
+
+TEST(RowStoreFault, FullDiskIsReportedAndSticks) {
+  StoreFixture f;
+  f.open();
+  ASSERT_TRUE(f.write(range(0, 10), 1).ok());
+  f.device->add({Fault::Error, Kind::Write, f.device->writes(), 1, ENOSPC, 0});
+  Status s = f.write({100, 900}, 1);
+  EXPECT_EQ(s.code(), TRC_NO_SPACE);
+  EXPECT_NE(s.message().find("group 'g16'"), std::string::npos) << s.message();
+  // The row may be lost: nothing is done or said to be durable any more.
+  EXPECT_EQ(f.write({5}, 2).code(), TRC_NO_SPACE);
+  EXPECT_EQ(f.store->flush().code(), TRC_NO_SPACE);
+  EXPECT_EQ(f.device->flushes(), 0u);
+  std::vector<char> out;
+  EXPECT_EQ(f.read({5}, out).code(), TRC_NO_SPACE);
+}
+
+TEST(RowStoreFault, QueuedBatchesEndAfterAFailure) {
+  StoreFixture f;
+  f.open();
+  f.device->hold();
+  auto rows = range(0, 900);
+  auto a = f.records(rows, 1), b = f.records(rows, 2);
+  ASSERT_TRUE(f.store->write(0, rows.data(), 900, a.data()).ok());
+  ASSERT_TRUE(f.store->write(1, rows.data(), 900, b.data()).ok());
+  f.device->add({Fault::Error, Kind::Write, 0, always, EIO, 0});
+  f.device->release();
+  EXPECT_EQ(f.store->waitWrites(1).code(), TRC_IO);
+  EXPECT_EQ(f.store->waitWrites(0).code(), TRC_IO);
+}
+
+TEST(RowStoreFault, FailedMergeReadFailsTheWrite) {
+  StoreFixture f;
+  f.open();
+  ASSERT_TRUE(f.write({1}, 1).ok());
+  f.device->add({Fault::Error, Kind::Read, f.device->reads(), 1, EIO, 0});
+  Status s = f.write({2}, 1); // shares row 1's block
+  EXPECT_EQ(s.code(), TRC_IO);
+  EXPECT_NE(s.message().find("around row 2 "), std::string::npos)
+      << s.message();
+}
+
+TEST(RowStoreFault, ShortTransfersGoOn) {
+  StoreFixture f;
+  f.payload(2000);
+  f.open();
+  f.device->add({Fault::Short, Kind::Write, 0, always, 0, 1024});
+  f.device->add({Fault::Short, Kind::Read, 0, always, 0, 512});
+  ASSERT_TRUE(f.write(range(3, 40), 1).ok());
+  ASSERT_TRUE(f.write(range(40, 80), 2).ok());
+  f.expect(range(3, 40), 1);
+  f.expect(range(40, 80), 2);
+}
+
+TEST(RowStoreFault, TornWriteFailsItsCheck) {
+  StoreFixture f;
+  f.payload(1200); // three blocks
+  f.open();
+  ASSERT_TRUE(f.write({1}, 1).ok());
+  f.device->add({Fault::Torn, Kind::Write, f.device->writes(), 1, 0, 512});
+  ASSERT_TRUE(f.write({1}, 2).ok()); // the device lies
+  std::vector<char> out;
+  Status s = f.read({1}, out);
+  EXPECT_EQ(s.code(), TRC_CORRUPT);
+  EXPECT_NE(s.message().find("row 1 of group 'g16' at offset 1216"),
+            std::string::npos)
+      << s.message();
+  // Only that row: its neighbours read.
+  ASSERT_TRUE(f.write({0, 2}, 1).ok());
+  f.expect({0, 2}, 1);
+}
+
+TEST(RowStoreFault, LostFirstWriteFailsItsCheck) {
+  StoreFixture f;
+  f.open();
+  f.device->add({Fault::Lost, Kind::Write, 0, 1, 0, 0});
+  ASSERT_TRUE(f.write({8}, 1).ok());
+  std::vector<char> out;
+  EXPECT_EQ(f.read({8}, out).code(), TRC_CORRUPT);
+}
+
+TEST(RowStoreFault, EveryFlippedBitIsFound) {
+  StoreFixture f(DeviceOptions::Backend::Threads);
+  f.payload(20);
+  f.open();
+  ASSERT_TRUE(f.write({0, 1, 2}, 1).ok());
+  ASSERT_TRUE(f.store->flush().ok());
+  int fd = ::open(f.path("rows").c_str(), O_RDWR);
+  ASSERT_GE(fd, 0);
+  for (int bit = 0; bit < (8 + 20) * 8; ++bit) {
+    char c;
+    off_t at = f.options.storeBytes + bit / 8; // row 1
+    ASSERT_EQ(pread(fd, &c, 1, at), 1);
+    c ^= 1 << bit % 8;
+    ASSERT_EQ(pwrite(fd, &c, 1, at), 1);
+    fdatasync(fd); // the store may read around the page cache
+    std::vector<char> out;
+    ASSERT_EQ(f.read({1}, out).code(), TRC_CORRUPT) << "bit " << bit;
+    c ^= 1 << bit % 8;
+    ASSERT_EQ(pwrite(fd, &c, 1, at), 1);
+  }
+  fdatasync(fd);
+  ::close(fd);
+  f.expect({0, 1, 2}, 1);
+}
+
+TEST(RowStoreFault, RecordsOfAnotherStateFail) {
+  StoreFixture f;
+  f.open();
+  ASSERT_TRUE(f.write({3}, 1).ok());
+  ASSERT_TRUE(f.store->saveIndex(f.path("index")).ok());
+  f.options.key = 43;
+  f.open();
+  EXPECT_EQ(f.store->loadIndex(f.path("index")).code(), TRC_MISMATCH);
+  // Even if the list of rows says that the row exists.
+  f.device->add({Fault::Lost, Kind::Write, f.device->writes(), 1, 0, 0});
+  ASSERT_TRUE(f.write({3}, 1).ok());
+  std::vector<char> out;
+  EXPECT_EQ(f.read({3}, out).code(), TRC_CORRUPT);
+}
+
+TEST(RowStoreFault, FailedFlushPoisons) {
+  StoreFixture f;
+  f.open();
+  ASSERT_TRUE(f.write({3}, 1).ok());
+  f.device->failFlush(EIO);
+  EXPECT_EQ(f.store->flush().code(), TRC_IO);
+  EXPECT_EQ(f.device->flushes(), 1u);
+  f.device->failFlush(0); // the device is fine again; the pages may be gone
+  EXPECT_EQ(f.store->flush().code(), TRC_IO);
+  EXPECT_EQ(f.device->flushes(), 1u); // never tried again
+  EXPECT_EQ(f.write({4}, 1).code(), TRC_IO);
+}
+
+TEST(RowStoreFault, TruncatedFileIsAnError) {
+  StoreFixture f(DeviceOptions::Backend::Threads);
+  f.open();
+  ASSERT_TRUE(f.write({900}, 1).ok());
+  ASSERT_EQ(truncate(f.path("rows").c_str(), 4096), 0);
+  std::vector<char> out;
+  Status s = f.read({900}, out);
+  EXPECT_EQ(s.code(), TRC_IO);
+  EXPECT_NE(s.message().find("row 900 "), std::string::npos) << s.message();
+}
+
+TEST(RowStoreFault, ScanStopsAtADamagedRow) {
+  StoreFixture f;
+  f.payload(1200);
+  f.open();
+  ASSERT_TRUE(f.write(range(0, 50), 1).ok());
+  f.device->add({Fault::Torn, Kind::Write, f.device->writes(), 1, 0, 512});
+  ASSERT_TRUE(f.write({20}, 2).ok());
+  Status s =
+      f.store->scan(0, 50, [](uint32_t, const char *) -> Status { return {}; });
+  EXPECT_EQ(s.code(), TRC_CORRUPT);
+}
+
+} // namespace
