@@ -48,6 +48,13 @@ uint64_t getSeed(mlir::Operation *op);
 
 /// The table that a state value belongs to: follows `emb.state` and updates.
 mlir::FlatSymbolRefAttr getTableOfState(mlir::Value state);
+/// The table that ids were checked against: follows dedup and translate to the
+/// check; null where that is not in this step (an exchange). `translated`: an
+/// `emb.translate` is on the way.
+mlir::FlatSymbolRefAttr getTableOfBags(mlir::Value bags,
+                                       bool *translated = nullptr);
+/// The feature that bags come from, null where that is not in this step.
+FeatureOp getFeatureOfBags(mlir::Value bags);
 
 } // namespace terrace::emb
 

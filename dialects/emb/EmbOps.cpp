@@ -75,20 +75,70 @@ FlatSymbolRefAttr LookupOp::getTableRef() {
   return getTableOfState(getState());
 }
 
+FlatSymbolRefAttr terrace::emb::getTableOfBags(Value bags, bool *translated) {
+  if (translated)
+    *translated = false;
+  while (Operation *op = bags.getDefiningOp()) {
+    if (auto translate = dyn_cast<TranslateOp>(op)) {
+      if (translated)
+        *translated = true;
+      bags = translate.getBags();
+    } else if (auto dedup = dyn_cast<DedupOp>(op)) {
+      bags = dedup.getBags()[cast<OpResult>(bags).getResultNumber()];
+    } else if (auto check = dyn_cast<CheckOp>(op)) {
+      unsigned i = cast<OpResult>(bags).getResultNumber();
+      return i < check.getTables().size()
+                 ? cast<FlatSymbolRefAttr>(check.getTables()[i])
+                 : FlatSymbolRefAttr();
+    } else {
+      break;
+    }
+  }
+  return {};
+}
+
+FeatureOp terrace::emb::getFeatureOfBags(Value bags) {
+  while (Operation *op = bags.getDefiningOp()) {
+    if (auto feature = dyn_cast<FeatureOp>(op))
+      return feature;
+    if (auto translate = dyn_cast<TranslateOp>(op))
+      bags = translate.getBags();
+    else if (auto dedup = dyn_cast<DedupOp>(op))
+      bags = dedup.getBags()[cast<OpResult>(bags).getResultNumber()];
+    else if (auto check = dyn_cast<CheckOp>(op))
+      bags = check.getBags()[cast<OpResult>(bags).getResultNumber()];
+    else
+      break;
+  }
+  return {};
+}
+
 //===----------------------------------------------------------------------===//
 // Dense
 //===----------------------------------------------------------------------===//
 
+static bool isColumn(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getRank() == 1;
+}
+
 OperandRange DenseOp::getPooled() {
   OperandRange inputs = getInputs().drop_front();
-  return getLabel() ? inputs.drop_back() : inputs;
+  size_t pooled = 0;
+  while (pooled < inputs.size() && !isColumn(inputs[pooled]))
+    ++pooled;
+  return inputs.take_front(pooled);
+}
+
+OperandRange DenseOp::getColumns() {
+  OperandRange columns = getInputs().drop_front(1 + getPooled().size());
+  return getLabel() ? columns.drop_back() : columns;
 }
 
 Value DenseOp::getLabel() {
-  if (isCaller() || getInputs().size() < 2)
+  if (isCaller() || getInputs().size() < 2 || !isColumn(getInputs().back()))
     return {};
-  auto type = dyn_cast<RankedTensorType>(getInputs().back().getType());
-  return type && type.getRank() == 1 ? getInputs().back() : Value();
+  return getInputs().back();
 }
 
 bool DenseOp::hasGradients() {
@@ -106,8 +156,12 @@ FlatSymbolRefAttr UpdateOp::getTableRef() {
 }
 
 Value UpdateOp::getInverseOf(unsigned i) {
+  if (i >= getInverseIndex().size())
+    return {};
   int32_t index = getInverseIndex()[i];
-  return index < 0 ? Value() : getInverses()[index];
+  return index < 0 || size_t(index) >= getInverses().size()
+             ? Value()
+             : getInverses()[index];
 }
 
 Value UpdateOp::getWinnerOf(unsigned i) {
@@ -116,7 +170,7 @@ Value UpdateOp::getWinnerOf(unsigned i) {
   unsigned index = 0;
   for (unsigned k = 0; k < i; ++k)
     index += getPooling(k) == Pooling::Max;
-  return getWinners()[index];
+  return index < getWinners().size() ? getWinners()[index] : Value();
 }
 
 void UpdateOp::build(OpBuilder &builder, OperationState &result, Value state,

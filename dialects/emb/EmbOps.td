@@ -70,7 +70,7 @@ def Emb_FeatureOp : Emb_StepBodyOp<"feature", [Pure]> {
   let assemblyFormat = [{
     $name (`index` $index^)? (`column` $column^)? (`weights` $weights^)?
     (`max_per_bag` $max_per_bag^)? (`mean_ids` $mean_ids^)?
-    (`overflow` $overflow^)? (`dedup` $dedup^)? (`string_ids` $string_ids^)?
+    (`overflow` `` $overflow^)? (`dedup` $dedup^)? (`string_ids` $string_ids^)?
     (`profile` `(` qualified($profile)^ `)`)? attr-dict `:` type($result)
   }];
   let extraClassDeclaration = [{
@@ -123,7 +123,7 @@ def Emb_TranslateOp : Emb_StepBodyOp<"translate", [Pure, SymbolUser,
   }];
   let arguments = (ins Emb_BagsType:$bags, FlatSymbolRefAttr:$table);
   let results = (outs Emb_BagsType:$result);
-  let assemblyFormat = "$bags `in` $table attr-dict `:` type($bags)";
+  let assemblyFormat = "$bags `in` $table attr-dict `:` qualified(type($bags))";
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
 }
@@ -157,7 +157,7 @@ def Emb_ExpandOp : Emb_StepBodyOp<"expand", [Pure]> {
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
     $pooled `by` $inverse (`of` $bags^)? attr-dict
-    `:` type($pooled) `,` type($inverse) (`,` type($bags)^)? `->` type($result)
+    `:` type($pooled) `,` qualified(type($inverse)) (`,` qualified(type($bags))^)? `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -184,10 +184,10 @@ def Emb_StateOp : Emb_StepBodyOp<"state", [Pure, SymbolUser]> {
   let summary = "the state of a table before this step's update";
   let arguments = (ins FlatSymbolRefAttr:$table);
   let results = (outs Emb_StateType:$result);
-  let assemblyFormat = "$table attr-dict `:` type($result)";
+  let assemblyFormat = "$table attr-dict `:` qualified(type($result))";
 }
 
-def Emb_LookupOp : Emb_StepBodyOp<"lookup", [Pure,
+def Emb_LookupOp : Emb_StepBodyOp<"lookup", [Pure, SymbolUser,
     InferTypeOpAdaptor]> {
   let summary = "gathers and pools rows";
   let description = [{
@@ -199,7 +199,7 @@ def Emb_LookupOp : Emb_StepBodyOp<"lookup", [Pure,
   let results = (outs AnyRankedTensor:$pooled,
                       Optional<Emb_Positions>:$winner);
   let assemblyFormat = [{
-    $pooling $state `[` $bags `]` attr-dict `:` type($state) `,` type($bags)
+    `` $pooling $state `[` $bags `]` attr-dict `:` qualified(type($state)) `,` qualified(type($bags))
     `->` type(results)
   }];
   let extraClassDeclaration = [{
@@ -209,14 +209,14 @@ def Emb_LookupOp : Emb_StepBodyOp<"lookup", [Pure,
   let hasVerifier = 1;
 }
 
-def Emb_GradWeightsOp : Emb_StepBodyOp<"grad_weights", [Pure]> {
+def Emb_GradWeightsOp : Emb_StepBodyOp<"grad_weights", [Pure, SymbolUser]> {
   let summary = "gradients of the weights of bags, one per id";
   let arguments = (ins Emb_PoolingAttr:$pooling, Emb_StateType:$state,
                        Emb_BagsType:$bags, Emb_Gradient:$grad);
   let results = (outs RankedTensorOf<[F32]>:$result);
   let assemblyFormat = [{
-    $pooling $state `[` $bags `]` `grad` $grad attr-dict
-    `:` type($state) `,` type($bags) `,` type($grad) `->` type($result)
+    `` $pooling $state `[` $bags `]` `grad` $grad attr-dict
+    `:` qualified(type($state)) `,` qualified(type($bags)) `,` type($grad) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -228,9 +228,10 @@ def Emb_GradWeightsOp : Emb_StepBodyOp<"grad_weights", [Pure]> {
 def Emb_DenseOp : Emb_StepBodyOp<"dense", [Pure]> {
   let summary = "the boundary to the head, or to the trainer";
   let description = [{
-    Operands: samples, pooled outputs in feature order, then the label (not for
-    `caller`). Results: one gradient per pooled output; or, in a forward-only
-    step, one prediction per sample (`fm`, `logistic`), or nothing (`caller`).
+    Operands: samples, pooled outputs in feature order, dense columns (`dlrm`
+    only), then the label (not for `caller`). Results: one gradient per pooled
+    output; or, in a forward-only step, one prediction per sample, or nothing
+    (`caller`).
   }];
   let arguments = (ins SymbolNameAttr:$kind, Variadic<AnyType>:$inputs);
   let results = (outs Variadic<RankedTensorOf<[F32]>>:$results);
@@ -242,6 +243,8 @@ def Emb_DenseOp : Emb_StepBodyOp<"dense", [Pure]> {
     ::mlir::Value getSamples() { return getInputs().front(); }
     /// The pooled outputs, in feature order.
     ::mlir::OperandRange getPooled();
+    /// The dense columns, without the label.
+    ::mlir::OperandRange getColumns();
     /// The label, null where there is none.
     ::mlir::Value getLabel();
     /// Whether the results are gradients (a training step).
@@ -263,13 +266,14 @@ def Emb_ReduceOp : Emb_StepBodyOp<"reduce", [Pure]> {
   let arguments = (ins Emb_Gradient:$grad, Emb_InverseType:$inverse);
   let results = (outs Emb_Gradient:$result);
   let assemblyFormat = [{
-    $grad `by` $inverse attr-dict `:` type($grad) `,` type($inverse)
+    $grad `by` $inverse attr-dict `:` type($grad) `,` qualified(type($inverse))
     `->` type($result)
   }];
   let hasVerifier = 1;
 }
 
-def Emb_UpdateOp : Emb_StepBodyOp<"update", [Pure, AttrSizedOperandSegments,
+def Emb_UpdateOp : Emb_StepBodyOp<"update", [Pure, SymbolUser,
+    AttrSizedOperandSegments,
     AllTypesMatch<["state", "result"]>]> {
   let summary = "every row that the step touched meets its optimizer once";
   let description = [{

@@ -32,7 +32,7 @@ def Emb_TierOp : Emb_SymbolOp<"tier"> {
                        UnitAttr:$per_worker,
                        OptionalAttr<F64Attr>:$drive_writes_per_day);
   let assemblyFormat = [{
-    $sym_name $kind `bytes` $bytes (`path` custom<Strings>($path)^)?
+    $sym_name `` $kind `bytes` $bytes (`path` custom<Strings>($path)^)?
     (`per_worker` $per_worker^)?
     (`drive_writes_per_day` $drive_writes_per_day^)? attr-dict
   }];
@@ -64,7 +64,7 @@ def Emb_TableOp : Emb_SymbolOp<"table", [
                        OptionalAttr<Emb_ShardsAttr>:$shards,
                        OptionalAttr<Emb_ProfileAttr>:$profile);
   let assemblyFormat = [{
-    $sym_name `:` $state `ids` $ids `optimizer` $optimizer `init` $init
+    $sym_name `:` $state `ids` `` $ids `optimizer` $optimizer `init` $init
     (`placement` qualified($placement)^)? (`shards` qualified($shards)^)?
     (`profile` qualified($profile)^)? attr-dict
   }];
@@ -91,7 +91,7 @@ def Emb_ChannelOp : Emb_SymbolOp<"channel"> {
                        StrArrayAttr:$items, DenseI64ArrayAttr:$owners,
                        I64Attr:$workers);
   let assemblyFormat = [{
-    $sym_name $direction `items` $items `owners` $owners `workers` $workers
+    $sym_name `` $direction `items` $items `owners` $owners `workers` $workers
     attr-dict
   }];
   let hasVerifier = 1;

@@ -26,7 +26,7 @@ def Plan_LaneOp : Plan_Op<"lane", [Symbol]> {
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Plan_LaneKindAttr:$kind,
                        OptionalAttr<I64Attr>:$depth);
-  let assemblyFormat = "$sym_name $kind (`depth` $depth^)? attr-dict";
+  let assemblyFormat = "$sym_name `` $kind (`depth` $depth^)? attr-dict";
   let hasVerifier = 1;
 }
 
@@ -73,7 +73,7 @@ def Plan_KernelOp : Plan_Op<"kernel", [Symbol]> {
   let summary = "a kernel, keyed by its configuration";
   let arguments = (ins SymbolNameAttr:$sym_name, Plan_KernelKindAttr:$kind,
                        Plan_KernelConfigAttr:$config);
-  let assemblyFormat = "$sym_name $kind $config attr-dict";
+  let assemblyFormat = "$sym_name `` $kind $config attr-dict";
   let extraClassDeclaration = [{
     /// The kernel's name in artifacts (docs/artifact.md).
     std::string getKernelName() { return getConfig().getKernelName(getKind()); }
@@ -119,7 +119,7 @@ def Plan_RingOp : Plan_Op<"ring", [HasParent<"::terrace::plan::ProgramOp">,
                        OptionalAttr<I64Attr>:$chunks);
   let results = (outs Plan_RingType:$result);
   let assemblyFormat = [{
-    $tier (`role` $role^)? (`group` $group^)? `bytes` $bytes `depth` $depth
+    $tier (`role` `` $role^)? (`group` $group^)? `bytes` $bytes `depth` $depth
     (`offset` $offset^)? (`chunks` $chunks^)? attr-dict
   }];
   let hasVerifier = 1;
