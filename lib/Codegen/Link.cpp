@@ -11,6 +11,7 @@
 
 #include "lld/Common/Driver.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
@@ -235,6 +236,17 @@ Error terrace::codegen::linkLibrary(ArrayRef<ObjectCode> objects,
   LinkJob job(output);
   addCommonFlags(job);
   job.add("-shared");
+  if (Error error = job.addObjects(objects))
+    return error;
+  return job.run();
+}
+
+Error terrace::codegen::linkRelocatable(ArrayRef<ObjectCode> objects,
+                                        StringRef output) {
+  LinkJob job(output);
+  for (const char *flag : {"-m", "elf_x86_64", "--build-id=none",
+                           "--no-color-diagnostics", "-r"})
+    job.add(flag);
   if (Error error = job.addObjects(objects))
     return error;
   return job.run();

@@ -31,6 +31,10 @@ llvm::Error linkExecutable(llvm::ArrayRef<ObjectCode> objects,
 llvm::Error linkLibrary(llvm::ArrayRef<ObjectCode> objects,
                         llvm::StringRef output);
 
+/// One relocatable object of several.
+llvm::Error linkRelocatable(llvm::ArrayRef<ObjectCode> objects,
+                            llvm::StringRef output);
+
 } // namespace terrace::codegen
 
 #endif // TERRACE_CODEGEN_LINK_H
