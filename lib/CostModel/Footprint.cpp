@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "CostModel/Footprint.h"
 
+#include "CostModel/IndexBytes.h"
+
 #include "Schedule/Stages.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -37,9 +39,6 @@ struct Occurrences {
   }
 };
 
-/// A group's index holds 32-bit rows; the top values code cache slots.
-constexpr int64_t maxGroupRows = int64_t(3) << 30;
-
 } // namespace
 
 std::vector<Group> planner::formGroups(const Problem &problem,
@@ -59,7 +58,7 @@ std::vector<Group> planner::formGroups(const Problem &problem,
     Key key(d.worker, table.dim, table.recordClass, d.home, caches);
     auto found = newest.find(key);
     if (found == newest.end() ||
-        groups[found->second].rows + table.rows > maxGroupRows) {
+        groups[found->second].rows + table.rows > schedule::maxGroupRows) {
       Group g;
       g.name = "g" + std::to_string(table.dim);
       if (int &n = names[g.name]; n++ > 0)
@@ -240,7 +239,9 @@ Footprint planner::computeFootprint(const Problem &problem,
     }
     // The directory is walked by the host, wherever the slots lie.
     if (g.cached() && ringTier >= 0)
-      fp.use[ringTier][g.worker].index += 4 * g.rows;
+      fp.use[ringTier][g.worker].index +=
+          indexBytes(g.rows, g.slots, g.maxMiss,
+                     depthOf(trc::RingRole::writebuf, decision.lookahead));
   }
   for (int w = 0; w < problem.workers; ++w) {
     trc::ModelShape shape = modelShape(problem, decision, fp.groups, w);

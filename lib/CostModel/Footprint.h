@@ -34,7 +34,7 @@ struct TableDecision {
 
 struct Decision {
   int64_t lookahead = 0;
-  std::string policy = "lru";        // of every cache
+  std::string policy = "lfu";        // of every cache
   std::vector<TableDecision> tables; // as Problem::tables
 };
 

@@ -41,10 +41,14 @@ struct Table {
   /// Optimizer with all its parameters: tables that differ share no kernel
   /// call.
   int recordClass = 0;
+  int64_t weightsBytes = 0; // of one row; 0: dim f32
   /// Floats of optimizer state in a row.
   int64_t stateFloats() const;
   /// W, then the state: the pitch of a row in a slot or a memory home.
-  int64_t slotBytes() const { return (dim + stateFloats()) * 4; }
+  int64_t slotBytes() const {
+    int64_t weights = weightsBytes ? (weightsBytes + 3) / 4 * 4 : dim * 4;
+    return weights + stateFloats() * 4;
+  }
   /// The pitch in a file: 8 bytes of header, whole 16 bytes.
   int64_t storeBytes() const { return (slotBytes() + 8 + 15) / 16 * 16; }
   profile::Stats stats; // zeros: assumed

@@ -105,7 +105,7 @@ int64_t memoryBytes(const Problem &p, const Plan &plan) {
 std::string assumptions(const Problem &p) {
   return p.profileOrigin.empty()
              ? "no profile: ids are taken as uniform, and bags of a dedup "
-               "group as repeating with S = 4, d = 0.9"
+               "group as repeating with S = 16, d = 0.9"
              : "ids: profile " + p.profileOrigin;
 }
 

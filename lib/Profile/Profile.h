@@ -60,8 +60,8 @@ struct Profile {
 /// RecD: how many times fewer bags remain, 1 / (1 - d (S-1) / S).
 double dedupFactor(double samplesPerSession, double unchanged);
 
-/// Without a profile, for a group that the user named: S = 4, d = 0.9.
-inline constexpr double assumedSamplesPerSession = 4;
+/// Without a profile, for a group that the user named: S = 16, d = 0.9.
+inline constexpr double assumedSamplesPerSession = 16;
 inline constexpr double assumedUnchanged = 0.9;
 
 /// Expected distinct rows of n uniform draws from `rows`.
