@@ -51,7 +51,7 @@ def main():
         for _ in range(options.rounds):
             for i, (name, _, _) in enumerate(variants):
                 out = run(f"./m{i}", "bench", "--steps", options.steps, "--json", cwd=folder).stdout
-                times[name].append([line for line in json_lines(out) if line.get("event") == "bench"][-1]["ms_median"])
+                times[name].append([line for line in json_lines(out) if line.get("event") == "bench"][-1]["step_ms_p50"])
     ids = options.tables * options.bag * options.batch
     print(f"{options.tables} tables x {options.rows} rows x {options.dim} f32, batch {options.batch}, bag {options.bag}, "
           f"cache {options.cache}; {platform.machine()}, {os.cpu_count()} CPUs; median of {options.rounds} rounds (min..max)")
