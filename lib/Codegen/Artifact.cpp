@@ -118,6 +118,8 @@ void ArtifactBuilder::entryPoint(GlobalVariable *artifact) {
 Expected<ObjectCode> terrace::codegen::emitArtifactObject(
     StringRef planJson, ArrayRef<KernelConfig> configs, ArrayRef<Image> images,
     const ArtifactOptions &options) {
+  if (Error error = checkConfigs(configs))
+    return error;
   auto machine = makeTargetMachine("x86-64");
   if (!machine)
     return machine.takeError();

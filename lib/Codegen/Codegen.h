@@ -35,7 +35,7 @@ struct Image {
   const char *suffix; // of the kernels' symbols, e.g. "_v3"
   int index;
   int lanes;     // f32 lanes of the widest vector
-  int registers; // vector registers that accumulators may take
+  int registers; // vector registers
 };
 llvm::ArrayRef<Image> allImages();
 /// x86-64-v3 or x86-64-v4; null for any other name.
@@ -43,7 +43,7 @@ const Image *findImage(llvm::StringRef cpu);
 
 /// The kernels as readable MLIR (func, scf, arith, math, vector; loads and
 /// stores of llvm), one func.func `<name><suffix>` per configuration, in the
-/// order given. Duplicates are an error of the caller. Loads the dialects it
+/// order given, each once. Loads the dialects it
 /// needs. What --emit=mlir and --dump-dir show.
 mlir::OwningOpRef<mlir::ModuleOp>
 buildKernels(mlir::MLIRContext &context, llvm::ArrayRef<KernelConfig> configs,

@@ -9,6 +9,7 @@
 #include "Codegen/Codegen.h"
 #include "Codegen/Target.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -75,10 +76,25 @@ terrace::codegen::emitKernelObject(llvm::ArrayRef<KernelConfig> configs,
   return code;
 }
 
+llvm::Error
+terrace::codegen::checkConfigs(llvm::ArrayRef<KernelConfig> configs) {
+  llvm::StringSet<> names;
+  for (const KernelConfig &config : configs) {
+    if (llvm::Error error = config.verify())
+      return error;
+    if (!names.insert(config.name()).second)
+      return llvm::createStringError("kernel " + config.name() +
+                                     " is listed twice");
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::vector<ObjectCode>>
 terrace::codegen::emitKernelObjects(llvm::ArrayRef<KernelConfig> configs,
                                     llvm::ArrayRef<Image> images,
                                     unsigned threads) {
+  if (llvm::Error error = checkConfigs(configs))
+    return error;
   constexpr size_t perObject = 8;
   struct Job {
     llvm::ArrayRef<KernelConfig> configs;

@@ -54,7 +54,7 @@ Value GatherPool::row(Value occurrence) {
 /// bags: bags are short.
 void GatherPool::prefetchRow(Value occurrence, Value firstColumn,
                              ArrayRef<Piece> pieces) {
-  Value next = k.ahead(occurrence, KernelBuilder::prefetchDistance, last);
+  Value next = k.ahead(occurrence, KernelBuilder::occurrencesAhead, last);
   k.prefetch(k.columnAddress(row(next), firstColumn), columnsOf(pieces),
              /*forWrite=*/false);
 }
@@ -87,7 +87,7 @@ void GatherPool::build() {
 }
 
 void GatherPool::copyRows() {
-  ColumnPlan plan = planColumns(dim(), k.image.lanes, k.image.registers);
+  ColumnPlan plan = k.plan(1, false);
   k.forLoop(k.arg(Begin), k.arg(End), {}, [&](Value occurrence, ValueRange) {
     Value source = row(occurrence);
     Value target =
@@ -126,7 +126,7 @@ void GatherPool::sumBag(Value bag, Value from, Value to) {
   Pooling pooling = k.config.pooling;
   const bool normalized = isWeighted() && (pooling == Pooling::WeightedMean ||
                                            pooling == Pooling::Sqrtn);
-  ColumnPlan plan = planColumns(dim(), k.image.lanes, k.image.registers);
+  ColumnPlan plan = k.plan(1, isWeighted());
   Value count = arith::SubIOp::create(b, loc, to, from);
   Value target =
       k.element(k.f32(), k.arg(Out),
@@ -167,10 +167,7 @@ void GatherPool::sumBag(Value bag, Value from, Value to) {
 }
 
 void GatherPool::maxBag(Value bag, Value from, Value to) {
-  // Two registers to a piece: the value and its winner.
-  const int64_t step = 32 / k.image.lanes;
-  ColumnPlan plan =
-      planColumns(dim(), k.image.lanes, k.image.registers / 2 / step * step);
+  ColumnPlan plan = k.plan(2, true); // the value and its winner
   Value some =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, from, to);
   Value index = arith::MulIOp::create(b, loc, bag, k.constant(dim()));

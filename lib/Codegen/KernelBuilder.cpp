@@ -92,12 +92,20 @@ Value KernelBuilder::rowAddress(Value rows, Value pitch, Value slots,
 }
 
 void KernelBuilder::prefetch(Value address, int64_t columns, bool forWrite) {
-  // Later lines of a long row are what the hardware's prefetcher is good at.
-  constexpr int64_t maxLines = 8, lineColumns = 16;
+  // Later lines of a long row are what the hardware's prefetcher is good at;
+  // a row that is written is worth more, since its state lies behind it.
+  const int64_t maxLines = forWrite ? 32 : 16;
+  constexpr int64_t lineColumns = 16;
   for (int64_t c = 0; c < std::min(columns, maxLines * lineColumns);
        c += lineColumns)
     LLVM::Prefetch::create(b, loc, column(address, c), /*rw=*/forWrite,
                            /*hint=*/3, /*cache=*/1);
+}
+
+ColumnPlan KernelBuilder::plan(int64_t perPiece, bool operands) const {
+  const int64_t step = 32 / image.lanes; // see planColumns
+  int64_t pieces = image.registers * (operands ? 3 : 4) / 4 / perPiece;
+  return planColumns(config.dim, image.lanes, pieces / step * step);
 }
 
 Value KernelBuilder::splat(Value scalar, Type type) {

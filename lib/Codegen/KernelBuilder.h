@@ -57,7 +57,7 @@ public:
                          mlir::Value index);
   /// A u32 or non-negative i32 in memory, as i64.
   mlir::Value loadIndex(mlir::Value base, mlir::Value index);
-  /// Prefetches the cache lines of `columns` floats, at most `maxLines`.
+  /// Prefetches the first cache lines of `columns` floats.
   void prefetch(mlir::Value address, int64_t columns, bool forWrite);
 
   // Arithmetic; never with fast-math flags.
@@ -88,7 +88,12 @@ public:
   mlir::OpBuilder b;
   mlir::Location loc;
 
-  static constexpr int64_t prefetchDistance = 8;
+  /// The columns of a row for a loop that keeps `perPiece` accumulators to a
+  /// piece and, unless it only adds from memory, some registers for operands.
+  ColumnPlan plan(int64_t perPiece, bool operands) const;
+
+  /// Occurrences, and unique rows, that a prefetch runs ahead (measured).
+  static constexpr int64_t occurrencesAhead = 16, rowsAhead = 8;
 
 private:
   mlir::ModuleOp module;

@@ -19,10 +19,9 @@
 using namespace mlir;
 using namespace terrace::codegen;
 
-// 16 and 32 vector registers, of which some are for weights and operands.
 static constexpr Image images[] = {
-    {"x86-64-v3", "_v3", TRC_CPU_V3, 8, 12},
-    {"x86-64-v4", "_v4", TRC_CPU_V4, 16, 24},
+    {"x86-64-v3", "_v3", TRC_CPU_V3, 8, 16},
+    {"x86-64-v4", "_v4", TRC_CPU_V4, 16, 32},
 };
 
 ArrayRef<Image> terrace::codegen::allImages() { return images; }

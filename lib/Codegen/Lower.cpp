@@ -102,9 +102,8 @@ llvm::Expected<std::unique_ptr<llvm::Module>>
 terrace::codegen::emitLLVM(llvm::LLVMContext &llvmContext,
                            llvm::ArrayRef<KernelConfig> configs,
                            const Image &image) {
-  for (const KernelConfig &config : configs)
-    if (llvm::Error error = config.verify())
-      return error;
+  if (llvm::Error error = checkConfigs(configs))
+    return error;
   auto machine = makeTargetMachine(image.cpu);
   if (!machine)
     return machine.takeError();

@@ -48,7 +48,7 @@ private:
 void SegmentUpdate::build() {
   func::FuncOp function = k.begin("pipppppp" // rows pitch slots seg occ coef
                                   "ii");     // grads hp begin end
-  plan = planColumns(dim(), k.image.lanes, k.image.registers);
+  plan = k.plan(1, true);
   const Optimizer optimizer = k.config.optimizer;
   const int count = optimizer == Optimizer::Sgd       ? 2
                     : optimizer == Optimizer::Adagrad ? 3
@@ -78,7 +78,7 @@ void SegmentUpdate::build() {
 
 void SegmentUpdate::prefetchRow(Value unique) {
   // Rows come from anywhere in the table; their gradients were just written.
-  Value next = k.ahead(unique, KernelBuilder::prefetchDistance / 2, lastUnique);
+  Value next = k.ahead(unique, KernelBuilder::rowsAhead, lastUnique);
   k.prefetch(k.rowAddress(k.arg(Rows), k.arg(Pitch), k.arg(Slots), next),
              dim() + k.config.stateFloats(), /*forWrite=*/true);
 }
@@ -95,7 +95,7 @@ Values SegmentUpdate::gradient(Value row, Value from, Value to, Value first,
                                           k.constant(dim()));
       return k.columnAddress(k.element(k.f32(), k.arg(Grads), index), first);
     };
-    k.prefetch(grads(k.ahead(contribution, KernelBuilder::prefetchDistance,
+    k.prefetch(grads(k.ahead(contribution, KernelBuilder::occurrencesAhead,
                              lastContribution)),
                pieces.back().column + pieces.back().width, /*forWrite=*/false);
     Value address = grads(contribution);

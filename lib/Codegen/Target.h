@@ -25,6 +25,9 @@ namespace terrace::codegen {
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
 makeTargetMachine(llvm::StringRef cpu);
 
+/// Each configuration is valid and there once.
+llvm::Error checkConfigs(llvm::ArrayRef<KernelConfig> configs);
+
 llvm::Expected<ObjectCode> emitObject(llvm::Module &module,
                                       llvm::TargetMachine &machine);
 

@@ -92,6 +92,27 @@ TEST(Artifact, AnImageThatWasNotBuiltIsNull) {
   EXPECT_EQ(findImage("x86-64-v2"), nullptr);
 }
 
+TEST(Artifact, RefusesDuplicatesAndBadConfigurations) {
+  std::vector<KernelConfig> twice(2, KernelConfig::gatherPool(4, Pooling::Sum));
+  std::vector<KernelConfig> bad = {KernelConfig::gatherPool(0, Pooling::Sum)};
+  for (auto [configs, why] :
+       {std::pair{twice, "gather_pool_4_sum is listed twice"},
+        std::pair{bad, "dimension 0 is outside 1..2048"}}) {
+    auto objects = emitKernelObjects(configs, allImages());
+    ASSERT_FALSE(bool(objects));
+    std::string text = textOf(objects.takeError());
+    EXPECT_NE(text.find(why), std::string::npos) << text;
+    auto artifact = emitArtifactObject("{}", configs, allImages());
+    ASSERT_FALSE(bool(artifact));
+    text = textOf(artifact.takeError());
+    EXPECT_NE(text.find(why), std::string::npos) << text;
+    auto llvmText = emitLLVMText(configs, allImages()[0]);
+    ASSERT_FALSE(bool(llvmText));
+    text = textOf(llvmText.takeError());
+    EXPECT_NE(text.find(why), std::string::npos) << text;
+  }
+}
+
 TEST(Artifact, LibraryExportsTheArtifactAloneAndNeedsNothing) {
   TemporaryFolder folder;
   auto objects = emitKernelObjects(someConfigs(), allImages());
