@@ -168,8 +168,11 @@ void Executor::runLane(Lane &lane) {
       ++pendingIo;
     lock.unlock();
     bool complete = runner.run(next.op, next.t);
+    uint64_t end = nowNs();
+    if (trace)
+      trace(next.op, next.t, begin, end);
     lock.lock();
-    opTimes[next.op].busyNs += nowNs() - begin;
+    opTimes[next.op].busyNs += end - begin;
     ++opTimes[next.op].count;
     lane.busy = false;
     if (lane.kind == LaneKind::cpu)
@@ -268,7 +271,7 @@ void Executor::advance() {
 bool Executor::waitAsCaller(const Instance &wanted) {
   std::unique_lock<std::mutex> lock(mutex);
   callers.push_back(&wanted);
-  while (!interrupt_ && stuck(wanted)) {
+  while (!interrupt_ && !cancelled && stuck(wanted)) {
     if (atRest() && !draining)
       advance(); // ends the run, unless another caller can go on
     bool othersStuck =
@@ -283,13 +286,13 @@ bool Executor::waitAsCaller(const Instance &wanted) {
     }
   }
   callers.erase(std::find(callers.begin(), callers.end(), &wanted));
-  return !interrupt_;
+  return !interrupt_ && !cancelled;
 }
 
 bool Executor::mayAdmit(bool patient) {
   std::unique_lock<std::mutex> lock(mutex);
   while (true) {
-    if (interrupt_)
+    if (interrupt_ || cancelled)
       return false;
     if (submitted - oldest < window - 1 && waitsHold(ingestOp, submitted)) {
       admitting = true;
@@ -354,6 +357,13 @@ bool Executor::awaitDone(int op, int64_t t) {
     awaitWake.wait(lock);
   --waitingForOps;
   return done(op, t);
+}
+
+void Executor::cancelCallers(bool on) {
+  std::lock_guard<std::mutex> lock(mutex);
+  cancelled = on;
+  callerWake.notify_all();
+  awaitWake.notify_all();
 }
 
 void Executor::interrupt() {

@@ -24,6 +24,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -87,11 +88,17 @@ public:
   /// caller or on this lane, has completed. False when interrupted.
   bool awaitDone(int op, int64_t t);
 
+  /// Callers' waits return false while on; the lanes go on.
+  void cancelCallers(bool on);
   /// Wakes everyone; waits return false from now on and lanes start nothing.
   void interrupt();
   bool interrupted() const;
   /// No schedule can go on although the caller waits: the plan is wrong.
   bool wedged() const;
+
+  /// Called after each op of a lane, if set before start().
+  std::function<void(int op, int64_t t, uint64_t beginNs, uint64_t endNs)>
+      trace;
 
   std::vector<OpTimes> times() const;
   /// Batches that are complete.
@@ -160,6 +167,7 @@ private:
   /// What callers wait for: an op's waits, or (op < 0) the end of everything.
   std::vector<const Instance *> callers;
   int waitingForOps = 0;
+  bool cancelled = false;
   bool admitting = false; // a batch is being copied into its slot
   bool stopped = false, interrupt_ = false, wedged_ = false;
   uint64_t drainCount = 0;

@@ -6,6 +6,7 @@
 // and current. Every loop splits outputs, so bits do not depend on threads.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/exec/FpEnv.h"
 #include "runtime/exec/Pipeline.h"
 
 #include <cmath>
@@ -154,6 +155,12 @@ void Pipeline::call(Batch &b) {
   for (size_t f = 0; f < n; ++f)
     if (gradsLayout.bagAt[f] >= 0)
       scatterMax(b.t, f);
+}
+
+void Pipeline::updateHead(const Batch &b) {
+  ScopedStrictFp strict;
+  headUpdateBias(headState, at<float>(gradsRing, b.t, gradsLayout.dlogits),
+                 b.samples, b.lrScale);
 }
 
 /// x^n by repeated squaring from the low bit, as docs/numerics.md has it.

@@ -138,6 +138,8 @@ public:
   Status copyOutputs(int64_t t, DLTensor *const *outputs, uint32_t count);
   Status takeGradients(int64_t t, const DLTensor *const *gradients,
                        uint32_t count, float scale);
+  /// The head's own step, when backward has come.
+  void updateHead(const Batch &b);
   Batch &batch(int64_t t) { return batches[t % batches.size()]; }
 
   bool run(int op, int64_t t) override;

@@ -1,0 +1,161 @@
+//===- Session.h - A compiled model over a state ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the C ABI drives: the artifact, the state's folder and the pipeline, and
+// the rules about who may call what when. SessionOpen.cpp finds and loads a
+// state, SessionSave.cpp writes it, SessionRows.cpp looks at rows, Session.cpp
+// runs batches.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TERRACE_RUNTIME_CORE_SESSION_H
+#define TERRACE_RUNTIME_CORE_SESSION_H
+
+#include "runtime/checkpoint/StateDir.h"
+#include "runtime/core/Artifact.h"
+#include "runtime/exec/Pipeline.h"
+#include "runtime/stats/ChromeTrace.h"
+#include "terrace-rt/session.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace trc {
+
+/// Stores on devices, for a plan's layout or for that of a closed state.
+struct HomeStores {
+  std::vector<std::unique_ptr<Device>> devices;  // outlive the stores
+  std::vector<std::unique_ptr<RowStore>> stores; // per group; null: in memory
+  std::vector<std::string> scratch;              // files to remove
+  HomeStores() = default;
+  HomeStores(HomeStores &&) = default;
+  HomeStores &operator=(HomeStores &&) = default;
+};
+
+class Session {
+public:
+  static Result<std::unique_ptr<Session>> open(const trc_open_options &options);
+  ~Session();
+  /// Drains and saves (train mode). The session takes no more calls.
+  Status close();
+
+  Status describe(trc_model_info &info);
+  Status submit(const trc_batch &batch, trc_ticket &ticket);
+  Status forward(trc_ticket ticket, DLTensor *const *outputs, uint32_t count);
+  Status backward(trc_ticket ticket, const DLTensor *const *gradients,
+                  uint32_t count, const trc_backward_options *options);
+  Status release(trc_ticket ticket);
+  Status setLr(double lrScale);
+  Status readRows(const char *table, const int64_t *rows, int64_t count,
+                  float *out);
+  Status writeRows(const char *table, const int64_t *rows, int64_t count,
+                   const float *values);
+  Status readState(const char *table, int32_t slot, const int64_t *rows,
+                   int64_t count, float *out);
+  Status checkpoint(const void *blob, uint64_t bytes, uint32_t keep);
+  Status getBlob(void *data, uint64_t *bytes);
+  Status stats(const char **json);
+  void cancel();
+
+  /// Whether this process opened the session.
+  bool ownProcess() const;
+
+private:
+  using RowTaker = std::function<Status(int table, uint64_t row,
+                                        const char *record, uint32_t bytes)>;
+
+  Session() = default;
+
+  // SessionOpen.cpp
+  Status openArtifact(const trc_open_options &options);
+  Status openState(const trc_open_options &options);
+  Status findSource(const trc_open_options &options,
+                    std::optional<StateSource> &source);
+  Status setUpGroups(const StateSource *source);
+  Status loadSource(const StateSource &source);
+  Status loadLive(const StateSource &source);
+  /// Of each table of the manifest: which of ours has its name, or -1.
+  std::vector<int> tableMapOf(const Manifest &manifest) const;
+  /// Rows of the source's tables into ours by tableMap (-1: not taken).
+  Status loadRows(const StateSource &source, bool withGroups,
+                  const std::vector<int> &tableMap);
+  Result<std::vector<int>> matchForInit(const StateSource &other,
+                                        const std::string &folder);
+  Result<HomeStores> openStores(const std::vector<ManifestGroup> &groups,
+                                const std::string &folder, bool create,
+                                bool scratch, bool forPlan);
+  Status readSource(const StateSource &source, bool withGroups,
+                    const RowTaker &take);
+  Status moveToCheckpoint(std::optional<StateSource> &source);
+  /// Our groups, with empty extents where home is memory.
+  std::vector<ManifestGroup> layout() const;
+  bool sameLayout(const Manifest &manifest) const;
+  std::vector<std::string> tierFiles() const;
+  void adoptInit(const Manifest &manifest, const std::vector<int> &tableMap);
+  void describeModel();
+
+  // SessionSave.cpp
+  Status save();
+  Status eachRow(const RowTaker &take, bool memoryHomesOnly);
+  Status writeBack();
+  Status writeBlob(const std::string &folder, const std::string &name,
+                   const std::vector<char> &data, Manifest &manifest);
+
+  // SessionRows.cpp
+  Status quiet();
+  Status findRows(const char *table, const int64_t *rows, int64_t count,
+                  const TablePlan *&found) const;
+  Status
+  forRows(const TablePlan &table, const int64_t *rows, int64_t count,
+          const std::function<void(int64_t i, const char *record)> &take);
+
+  // Session.cpp
+  Status usable() const;
+  Status interruptedStatus() const;
+  Status ticketError(trc_ticket ticket, const char *call) const;
+  void endTicket(int64_t t);
+
+  void log(int level, const std::string &line) const {
+    if (logger)
+      logger(logUser, level, line.c_str());
+  }
+
+  pid_t process = 0;
+  int mode = TRC_TRAIN;
+  void (*logger)(void *, int32_t, const char *) = nullptr;
+  void *logUser = nullptr;
+  std::unique_ptr<LoadedArtifact> artifact;
+  int cpu = 0;
+  Plan plan;
+  std::unique_ptr<StateDir> state;
+  HomeStores homes; // devices only: the stores move into the pipeline's groups
+  std::unique_ptr<ChromeTrace> trace;
+  std::unique_ptr<Pipeline> pipeline;
+  std::vector<uint64_t> storeKeys; // per group
+  uint64_t sequence = 0;           // of the last manifest written
+  bool savedIsCurrent = false;     // the clean state on disk is this one
+  std::vector<char> blob;
+
+  int handoffOp = 0, resumeOp = 0;
+  // One producer and one trainer; a second thread in a role is an error.
+  std::mutex producer, trainer;
+  std::mutex headMutex; // backward writes the head, stats reads it
+  std::atomic<int64_t> submitted{0}, ended{0};
+  bool forwarded = false;
+  std::atomic<int64_t> step{0}, samples{0};
+  std::atomic<double> lrScale{1};
+  std::atomic<bool> cancelled{false};
+
+  std::vector<trc_feature_info> featureInfos;
+  int64_t parameters = 0, maxAhead = 0;
+  std::mutex statsMutex;
+  std::string statsText;
+};
+
+} // namespace trc
+
+#endif // TERRACE_RUNTIME_CORE_SESSION_H

@@ -1,0 +1,352 @@
+//===- SessionOpen.cpp - Opens a session: what to begin with --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The newest of the cleanly closed state and the checkpoints is taken, or the
+// one that was named. Reading sessions change no byte: a state whose rows do
+// not lie as the plan wants them is copied into scratch files without a name.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/core/Session.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <sys/random.h>
+#include <unistd.h>
+
+using namespace trc;
+
+Result<std::unique_ptr<Session>>
+Session::open(const trc_open_options &options) {
+  std::unique_ptr<Session> session(new Session());
+  session->process = ::getpid();
+  session->logger = options.log;
+  session->logUser = options.log_user;
+  session->mode = options.mode;
+  if (options.mode != TRC_TRAIN && options.mode != TRC_EVAL &&
+      options.mode != TRC_SERVE)
+    return Status(TRC_BAD_ARGUMENT,
+                  "mode is " + std::to_string(options.mode) +
+                      "; use TRC_TRAIN, TRC_EVAL or TRC_SERVE");
+  if (options.mode != TRC_TRAIN &&
+      ((options.flags & TRC_OPEN_FRESH) || options.init_from))
+    return Status(TRC_BAD_ARGUMENT,
+                  "TRC_OPEN_FRESH and init_from are for training");
+  if (options.from && (options.init_from || (options.flags & TRC_OPEN_FRESH)))
+    return Status(TRC_BAD_ARGUMENT,
+                  "from names a checkpoint of this state; it does not go with "
+                  "init_from or TRC_OPEN_FRESH");
+  TRC_RETURN_IF_ERROR(session->openArtifact(options));
+  TRC_RETURN_IF_ERROR(session->openState(options));
+  return Result<std::unique_ptr<Session>>(std::move(session));
+}
+
+Status Session::openArtifact(const trc_open_options &options) {
+  Result<std::unique_ptr<LoadedArtifact>> loaded =
+      LoadedArtifact::load(options.artifact_path, options.artifact);
+  if (!loaded.ok())
+    return loaded.takeStatus();
+  artifact = std::move(*loaded);
+  Result<int> chosen = artifact->chooseCpu(options.cpu);
+  if (!chosen.ok())
+    return chosen.takeStatus();
+  cpu = *chosen;
+  Result<Plan> parsed =
+      parsePlan(artifact->get().plan, artifact->get().plan_bytes);
+  if (!parsed.ok())
+    return parsed.takeStatus();
+  plan = std::move(*parsed);
+  handoffOp = plan.findOp(OpKind::handoff);
+  resumeOp = plan.findOp(OpKind::resume);
+  describeModel();
+  return Status();
+}
+
+void Session::describeModel() {
+  static const char *const poolings[] = {"sum",   "mean", "weighted_mean",
+                                         "sqrtn", "max",  "none"};
+  for (const FeaturePlan &f : plan.features) {
+    const TablePlan &t = plan.tables[f.table];
+    trc_feature_info info = {};
+    info.name = f.name.c_str();
+    info.column = f.column.c_str();
+    info.weights = f.weighted() ? f.weights.c_str() : nullptr;
+    info.pooling = poolings[static_cast<int>(f.pooling)];
+    info.table = t.name.c_str();
+    info.table_rows = t.rows;
+    info.dim = t.dim;
+    info.max_ids = f.maxIds;
+    info.ids = t.hash ? 1 : 0;
+    info.strings = f.strings ? 1 : 0;
+    featureInfos.push_back(info);
+  }
+  for (const TablePlan &t : plan.tables)
+    parameters += t.rows * t.dim;
+  for (const OpPlan &op : plan.ops)
+    maxAhead = std::max(maxAhead, op.ahead);
+}
+
+std::vector<std::string> Session::tierFiles() const {
+  std::vector<std::string> files;
+  for (const TierPlan &t : plan.tiers)
+    if (!t.memory())
+      files.insert(files.end(), t.paths.begin(), t.paths.end());
+  return files;
+}
+
+std::vector<ManifestGroup> Session::layout() const {
+  std::vector<ManifestGroup> groups;
+  std::vector<uint64_t> used(plan.tiers.size(), 0); // per extent of the tier
+  for (const GroupPlan &g : plan.groups) {
+    ManifestGroup m;
+    m.tables = g.tables;
+    for (int t : g.tables)
+      m.rowBase.push_back(plan.tables[t].rowBase);
+    m.rows = g.rows;
+    m.payloadBytes = g.slotBytes;
+    m.storeBytes = g.storeBytes;
+    if (g.cached()) {
+      const TierPlan &tier = plan.tiers[g.home];
+      for (const std::string &path : tier.paths)
+        m.extents.push_back({path, used[g.home]});
+      uint64_t bytes = RowStore::extentBytes(
+          static_cast<uint64_t>(g.rows), static_cast<uint64_t>(g.storeBytes),
+          std::max<size_t>(1, tier.paths.size()));
+      used[g.home] += (bytes + 4095) / 4096 * 4096;
+    }
+    groups.push_back(std::move(m));
+  }
+  return groups;
+}
+
+bool Session::sameLayout(const Manifest &manifest) const {
+  std::vector<ManifestGroup> ours;
+  for (ManifestGroup &g : layout())
+    if (!g.extents.empty())
+      ours.push_back(std::move(g));
+  if (ours.size() != manifest.groups.size())
+    return false;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    const ManifestGroup &a = ours[i], &b = manifest.groups[i];
+    if (a.rows != b.rows || a.payloadBytes != b.payloadBytes ||
+        a.storeBytes != b.storeBytes || a.rowBase != b.rowBase ||
+        a.tables.size() != b.tables.size() ||
+        a.extents.size() != b.extents.size())
+      return false;
+    for (size_t k = 0; k < a.tables.size(); ++k)
+      if (plan.tables[a.tables[k]].name != manifest.tables[b.tables[k]].name)
+        return false;
+    for (size_t k = 0; k < a.extents.size(); ++k)
+      if (a.extents[k].path != b.extents[k].path ||
+          a.extents[k].base != b.extents[k].base)
+        return false;
+  }
+  return true;
+}
+
+Status Session::findSource(const trc_open_options &options,
+                           std::optional<StateSource> &source) {
+  auto warn = [this](const std::string &line) { log(TRC_LOG_WARNING, line); };
+  if (options.from) {
+    Result<StateSource> named = state->checkpoint(options.from);
+    if (!named.ok())
+      return named.takeStatus();
+    source = std::move(*named);
+  } else {
+    Result<std::optional<StateSource>> newest = state->newest(warn);
+    if (!newest.ok())
+      return newest.takeStatus();
+    source = std::move(*newest);
+  }
+  if (source)
+    return source->manifest.matches(plan, state->path());
+  Result<std::optional<Manifest>> identity = state->identity();
+  if (!identity.ok())
+    return identity.takeStatus();
+  if (*identity) {
+    TRC_RETURN_IF_ERROR((*identity)->matches(plan, state->path()));
+    if (mode == TRC_TRAIN)
+      warn("the state at '" + state->path() +
+           "' was not closed and has no checkpoint: starting from step 0");
+  }
+  if (mode != TRC_TRAIN)
+    return Status(TRC_NOT_FOUND,
+                  "the state at '" + state->path() +
+                      "' holds neither a closed state nor a checkpoint; train "
+                      "first");
+  return Status();
+}
+
+/// Unwritten rows keep the value they had when their state was made.
+void Session::adoptInit(const Manifest &manifest,
+                        const std::vector<int> &tableMap) {
+  for (size_t i = 0; i < tableMap.size(); ++i) {
+    if (tableMap[i] < 0)
+      continue;
+    TablePlan &table = plan.tables[tableMap[i]];
+    const InitPlan &init = manifest.tables[i].init;
+    if (init.kind != table.init.kind || init.first != table.init.first ||
+        init.second != table.init.second || init.key != table.init.key)
+      log(TRC_LOG_INFO, "table '" + table.name +
+                            "': rows not seen yet begin as the state says, not "
+                            "as the model's init or seed says");
+    table.init = init;
+  }
+}
+
+Result<std::vector<int>> Session::matchForInit(const StateSource &other,
+                                               const std::string &folder) {
+  std::vector<int> map = tableMapOf(other.manifest);
+  int matched = 0;
+  for (size_t i = 0; i < map.size(); ++i) {
+    const ManifestTable &from = other.manifest.tables[i];
+    if (map[i] < 0) {
+      log(TRC_LOG_INFO,
+          "init-from: table '" + from.name + "' is not in the model; left out");
+      continue;
+    }
+    const TablePlan &to = plan.tables[map[i]];
+    if (to.dim != from.dim) {
+      log(TRC_LOG_WARNING, "init-from: table '" + from.name + "' has dim " +
+                               std::to_string(from.dim) + ", the model wants " +
+                               std::to_string(to.dim) + "; left out");
+      map[i] = -1;
+      continue;
+    }
+    ++matched;
+    log(TRC_LOG_INFO, "init-from: table '" + from.name + "': rows 0 .. " +
+                          std::to_string(std::min(from.rows, to.rows) - 1) +
+                          (from.optimizer == to.optimizer.name
+                               ? " with their optimizer state"
+                               : ", weights only (its optimizer was " +
+                                     from.optimizer + ")"));
+  }
+  for (const TablePlan &t : plan.tables)
+    if (other.manifest.findTable(t.name) < 0)
+      log(TRC_LOG_INFO,
+          "init-from: table '" + t.name + "' is new and begins with its init");
+  if (!matched)
+    return Status(TRC_MISMATCH,
+                  "no table of the state at '" + folder +
+                      "' has the name and dim of one of the model's");
+  return map;
+}
+
+static uint64_t randomKey() {
+  uint64_t key = 0;
+  while (::getrandom(&key, sizeof(key), 0) != sizeof(key)) {
+  }
+  return key;
+}
+
+/// Memory, caches and stores of all groups, empty.
+Status Session::setUpGroups(const StateSource *source) {
+  TRC_RETURN_IF_ERROR(pipeline->prepare(artifact->get(), cpu));
+  std::vector<ManifestGroup> groups = layout();
+  bool live = source && source->clean && sameLayout(source->manifest);
+  size_t k = 0;
+  for (ManifestGroup &g : groups) {
+    bool home = !g.extents.empty();
+    g.key = live && home ? source->manifest.groups[k++].key : randomKey();
+    storeKeys.push_back(g.key);
+  }
+  bool train = mode == TRC_TRAIN;
+  Result<HomeStores> opened =
+      openStores(groups, state->path(), train, !train && !live, true);
+  if (!opened.ok())
+    return opened.takeStatus();
+  homes = std::move(*opened);
+  for (size_t g = 0; g < groups.size(); ++g)
+    pipeline->groups[g]->store = std::move(homes.stores[g]);
+  return Status();
+}
+
+Status Session::openState(const trc_open_options &options) {
+  bool train = mode == TRC_TRAIN;
+  std::string folder =
+      options.state_dir ? options.state_dir : plan.model + ".state";
+  if (folder.empty())
+    return Status(TRC_BAD_ARGUMENT, "state_dir is empty");
+  Result<std::unique_ptr<StateDir>> dir = StateDir::open(folder, train, train);
+  if (!dir.ok())
+    return dir.takeStatus();
+  state = std::move(*dir);
+  if (options.flags & TRC_OPEN_FRESH)
+    TRC_RETURN_IF_ERROR(state->wipe(tierFiles()));
+  std::optional<StateSource> source;
+  TRC_RETURN_IF_ERROR(findSource(options, source));
+  sequence = state->lastSequence();
+
+  std::unique_ptr<StateDir> otherDir;
+  std::optional<StateSource> other;
+  std::vector<int> otherMap;
+  if (options.init_from) {
+    if (source)
+      return Status(TRC_BAD_ARGUMENT,
+                    "the state at '" + state->path() + "' exists (step " +
+                        std::to_string(source->manifest.step) +
+                        "); init-from begins a new one: name another folder or "
+                        "start fresh");
+    Result<std::unique_ptr<StateDir>> opened =
+        StateDir::open(options.init_from, false, false);
+    if (!opened.ok())
+      return opened.takeStatus();
+    otherDir = std::move(*opened);
+    Result<std::optional<StateSource>> newest =
+        otherDir->newest([this](const std::string &line) {
+          log(TRC_LOG_WARNING, "init-from: " + line);
+        });
+    if (!newest.ok())
+      return newest.takeStatus();
+    if (!*newest)
+      return Status(TRC_NOT_FOUND, std::string("the state at '") +
+                                       options.init_from +
+                                       "' holds neither a closed state nor a "
+                                       "checkpoint");
+    other = std::move(*newest);
+    Result<std::vector<int>> map = matchForInit(*other, options.init_from);
+    if (!map.ok())
+      return map.takeStatus();
+    otherMap = std::move(*map);
+    adoptInit(other->manifest, otherMap);
+  }
+  if (train && source && source->clean && !sameLayout(source->manifest))
+    TRC_RETURN_IF_ERROR(moveToCheckpoint(source));
+  if (source)
+    adoptInit(source->manifest, tableMapOf(source->manifest));
+
+  pipeline = std::make_unique<Pipeline>(plan, options.threads, train);
+  if (train) {
+    // Not before: a session that only looks leaves a closed state closed.
+    pipeline->beforeFirstWrite = [this] { return state->removeClean(); };
+  }
+  TRC_RETURN_IF_ERROR(setUpGroups(source ? &*source : nullptr));
+  if (source)
+    TRC_RETURN_IF_ERROR(loadSource(*source));
+  else if (other)
+    TRC_RETURN_IF_ERROR(loadRows(*other, true, otherMap));
+  if (train) {
+    // The marker of a state that we did not go on with must not come back.
+    if (!savedIsCurrent)
+      TRC_RETURN_IF_ERROR(state->removeClean());
+    Manifest identity = Manifest::of(plan);
+    identity.sequence = sequence;
+    TRC_RETURN_IF_ERROR(state->writeIdentity(identity));
+  }
+  if (source)
+    log(TRC_LOG_INFO, std::string(train ? "resuming from " : "reading ") +
+                          source->name + ": step " + std::to_string(step) +
+                          ", " + std::to_string(samples) + " samples");
+  if (const char *path = std::getenv("TERRACE_TRACE"); path && *path) {
+    Result<std::unique_ptr<ChromeTrace>> made = ChromeTrace::create(path, plan);
+    if (!made.ok())
+      return made.takeStatus();
+    trace = std::move(*made);
+    pipeline->executor.trace = [this](int op, int64_t t, uint64_t begin,
+                                      uint64_t end) {
+      trace->add(op, t, begin, end);
+    };
+  }
+  pipeline->start();
+  return Status();
+}

@@ -1,0 +1,154 @@
+//===- Stats.cpp - Counters as JSON ---------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Hit rates come both by access (every id counts) and by unique row of a batch;
+// they say different things (papers/mtrains.md). Groups at home in memory hit
+// always and are not listed under `tiers` hits.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/stats/Stats.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+
+using namespace trc;
+using nlohmann::json;
+
+namespace {
+
+double ratio(uint64_t part, uint64_t whole) {
+  return whole ? static_cast<double>(part) / static_cast<double>(whole) : 1.0;
+}
+
+double ms(uint64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+struct TierHits {
+  uint64_t accesses = 0, hitAccesses = 0, lookups = 0, hits = 0;
+};
+
+} // namespace
+
+std::string trc::statsJson(const Pipeline &p, const SessionCounters &session,
+                           const std::vector<std::string> &devices) {
+  const Plan &plan = p.plan;
+  json j;
+  j["model"] = plan.model;
+  j["step"] = session.step;
+  j["samples"] = session.samples;
+  j["submitted"] = session.submitted;
+  j["in_flight"] = session.submitted - session.ended;
+  j["lr_scale"] = session.lrScale;
+  j["bad_batches"] = p.counters.badBatches.load();
+  j["dropped_ids"] = p.counters.droppedIds.load();
+  j["cut_ids"] = p.counters.cutIds.load();
+  j["skipped_gradients"] = p.counters.skippedGrads.load();
+  j["released"] = p.counters.released.load();
+  j["drains"] = p.executor.drains();
+  j["threads"] = p.pool.threads();
+
+  std::map<std::string, json> stages;
+  std::vector<OpTimes> times = p.executor.times();
+  for (size_t i = 0; i < times.size(); ++i) {
+    json &s = stages[opName(plan.ops[i].kind)];
+    s["count"] = s.value("count", uint64_t{0}) + times[i].count;
+    s["busy_ms"] = s.value("busy_ms", 0.0) + ms(times[i].busyNs);
+    s["stall_ms"] = s.value("stall_ms", 0.0) + ms(times[i].stallNs);
+  }
+  j["stages"] = stages;
+  json &stalls = j["stall_ms"] = json::object();
+  for (const auto &[name, stage] : stages)
+    stalls[name] = stage["stall_ms"];
+  if (plan.hasHead)
+    j["head"] = {{"bias", session.head.bias},
+                 {"bias_squares", session.head.biasSquares}};
+
+  std::map<int, TierHits> hits; // by cache tier
+  std::map<int, uint64_t> used; // by tier
+  int memoryTier = -1;
+  for (size_t t = 0; t < plan.tiers.size(); ++t)
+    if (plan.tiers[t].memory() && memoryTier < 0)
+      memoryTier = static_cast<int>(t);
+  used[memoryTier] += static_cast<uint64_t>(plan.arena);
+  j["groups"] = json::array();
+  for (const auto &g : p.groups) {
+    const GroupPlan &gp = *g->plan;
+    json o;
+    o["name"] = gp.name;
+    o["home"] = plan.tiers[gp.home].name;
+    o["rows"] = gp.rows;
+    if (!g->cache) {
+      used[gp.home] += g->memory.size() + static_cast<uint64_t>(gp.rows) / 4;
+      j["groups"].push_back(std::move(o));
+      continue;
+    }
+    CacheCounters c = g->cache->counters();
+    RowStore::Counters s = g->store->counters();
+    o["cache"] = plan.tiers[gp.cache].name;
+    o["slots"] = gp.slots;
+    o["retained"] = gp.retained;
+    o["accesses"] = c.accesses;
+    o["unique_rows"] = c.lookups;
+    o["hit_by_access"] = ratio(c.hitAccesses, c.accesses);
+    o["hit_by_row"] = ratio(c.hits, c.lookups);
+    o["misses"] = c.misses;
+    o["first_touches"] = c.firstTouches;
+    o["buffer_fetches"] = c.bufferFetches;
+    o["evictions"] = c.evictions;
+    o["writes"] = c.writes;
+    o["resident"] = c.resident;
+    o["pinned"] = c.pinned;
+    o["peak_resident"] = c.peakResident;
+    o["rows_read"] = s.rowsRead;
+    o["rows_written"] = s.rowsWritten;
+    o["reads"] = s.reads;
+    o["writes_device"] = s.writes;
+    o["bytes_read"] = s.bytesRead;
+    o["bytes_written"] = s.bytesWritten;
+    j["groups"].push_back(std::move(o));
+    TierHits &h = hits[gp.cache];
+    h.accesses += c.accesses;
+    h.hitAccesses += c.hitAccesses;
+    h.lookups += c.lookups;
+    h.hits += c.hits;
+    uint64_t slots = static_cast<uint64_t>(gp.slots),
+             rows = static_cast<uint64_t>(gp.rows),
+             miss = static_cast<uint64_t>(gp.maxMiss);
+    uint64_t depth =
+        g->writeRing < 0
+            ? 1
+            : static_cast<uint64_t>(plan.rings[g->writeRing].depth);
+    used[gp.cache] += g->memory.size() +
+                      GroupCache::memoryBytes(rows, slots, miss, depth) +
+                      RowStore::memoryBytes(rows, depth, miss, 64);
+    used[gp.home] +=
+        g->store->writtenCount() * static_cast<uint64_t>(gp.storeBytes);
+  }
+  j["tiers"] = json::array();
+  for (size_t t = 0; t < plan.tiers.size(); ++t) {
+    json o;
+    o["name"] = plan.tiers[t].name;
+    o["kind"] = plan.tiers[t].kind;
+    o["used"] = used[static_cast<int>(t)];
+    o["capacity"] = plan.tiers[t].capacity;
+    for (const BoundPlan &b : plan.bounds)
+      if (b.tier == plan.tiers[t].name)
+        o["bound"] = b.bytes;
+    if (auto it = hits.find(static_cast<int>(t)); it != hits.end()) {
+      o["accesses"] = it->second.accesses;
+      o["hits"] = it->second.hitAccesses;
+      o["unique_rows"] = it->second.lookups;
+      o["unique_hits"] = it->second.hits;
+      o["hit_by_access"] = ratio(it->second.hitAccesses, it->second.accesses);
+      o["hit_by_row"] = ratio(it->second.hits, it->second.lookups);
+    }
+    j["tiers"].push_back(std::move(o));
+  }
+  j["devices"] = devices;
+  rusage usage;
+  if (getrusage(RUSAGE_SELF, &usage) == 0)
+    j["peak_rss"] = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+  j["process_bytes"] = plan.processBytes;
+  return j.dump();
+}
