@@ -63,24 +63,22 @@ static std::vector<std::string> runtimeFolders() {
 }
 
 Expected<std::vector<std::string>> terrace::codegen::findRuntimeArchives() {
+  static constexpr StringRef names[] = {"libTerraceModelMain.a",
+                                        "libTerraceRuntime.a"};
   std::vector<std::string> folders = runtimeFolders();
+  StringRef missing = names[0];
   for (const std::string &folder : folders) {
-    if (!sys::fs::exists(folder + "/libTerraceModelMain.a"))
-      continue;
-    // One archive per folder of the runtime; the linker takes what it needs.
     std::vector<std::string> archives;
-    std::error_code error;
-    for (sys::fs::directory_iterator it(folder, error), end;
-         it != end && !error; it.increment(error)) {
-      StringRef name = sys::path::filename(it->path());
-      if (name.ends_with(".a") &&
-          (name.starts_with("libTerraceRt") || name == "libTerraceRuntime.a" ||
-           name == "libTerraceModelMain.a"))
-        archives.push_back(it->path());
+    for (StringRef name : names) {
+      archives.push_back((folder + "/" + name).str());
+      if (!sys::fs::exists(archives.back()))
+        missing = name;
     }
-    if (error)
-      return ioError("list", folder, error);
-    llvm::sort(archives);
+    if (!llvm::all_of(archives, [](const std::string &path) {
+          return sys::fs::exists(path);
+        }))
+      continue;
+    // The one archive that is not ours; a package of Terrace may bring it.
     std::string uring = folder + "/liburing.a";
     if (!sys::fs::exists(uring)) {
       auto path = findSystemFile("liburing.a", "liburing-dev");
@@ -92,8 +90,8 @@ Expected<std::vector<std::string>> terrace::codegen::findRuntimeArchives() {
     return archives;
   }
   return createStringError(
-      "cannot link an executable: libTerraceModelMain.a was not found in " +
-      join(folders, " or ") +
+      "cannot link an executable: " + missing + " was not found in " +
+      llvm::join(folders, " or ") +
       "; build the runtime, or set TERRACE_RUNTIME_DIR to its folder");
 }
 

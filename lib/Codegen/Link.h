@@ -27,11 +27,11 @@ llvm::Error linkExecutable(llvm::ArrayRef<ObjectCode> objects,
                            llvm::ArrayRef<std::string> runtimeArchives,
                            llvm::StringRef output);
 
-/// A shared library that exports `terrace_artifact` and needs nothing but libc.
+/// A shared library that exports `terrace_artifact` and needs no other library.
 llvm::Error linkLibrary(llvm::ArrayRef<ObjectCode> objects,
                         llvm::StringRef output);
 
-/// One relocatable object of several.
+/// One relocatable object of several, for a linker of the user's.
 llvm::Error linkRelocatable(llvm::ArrayRef<ObjectCode> objects,
                             llvm::StringRef output);
 

@@ -198,6 +198,20 @@ TEST(Link, ExecutableRunsTheModelMain) {
   EXPECT_EQ(readFile(out), "{\"a\":1}\n");
 }
 
+TEST(Link, OneObjectLinksToTheSameLibrary) {
+  TemporaryFolder folder;
+  auto objects = emitKernelObjects(someConfigs(), allImages());
+  ASSERT_TRUE(bool(objects)) << textOf(objects.takeError());
+  auto artifact = emitArtifactObject("{}", someConfigs(), allImages());
+  ASSERT_TRUE(bool(artifact)) << textOf(artifact.takeError());
+  objects->push_back(std::move(*artifact));
+  ASSERT_TRUE(succeeded(linkRelocatable(*objects, folder.file("all.o"))));
+  std::string bytes = readFile(folder.file("all.o"));
+  EXPECT_TRUE(succeeded(checkKernelObject(bytes)));
+  ObjectCode one(bytes.begin(), bytes.end());
+  EXPECT_TRUE(succeeded(linkLibrary(one, folder.file("lib.so"))));
+}
+
 TEST(Link, FailuresNameTheCauseAndLeaveTheOldOutput) {
   TemporaryFolder folder;
   std::string path = folder.file("model");
