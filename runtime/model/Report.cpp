@@ -160,13 +160,12 @@ std::string statsText(const nlohmann::json &stats) {
     return out;
   for (const auto &t : stats.value("tiers", nlohmann::json::array())) {
     out += "  " + t.value("name", "?") + " ";
-    if (double accesses = numberAt(t, "accesses"); accesses > 0)
-      out += fixed(100 * numberAt(t, "hits") / accesses, 1) + "% hit ";
-    if (double rows = numberAt(t, "unique_rows"); rows > 0)
-      out += "(" + fixed(100 * numberAt(t, "unique_hits") / rows, 1) +
-             "% of unique rows) ";
-    out += shortBytes(numberAt(t, "used")) + "/" +
-           shortBytes(numberAt(t, "bound"));
+    if (t.contains("hit_by_access"))
+      out += fixed(100 * numberAt(t, "hit_by_access"), 1) + "% hit (" +
+             fixed(100 * numberAt(t, "hit_by_row"), 1) + "% of rows) ";
+    out += shortBytes(numberAt(t, "used"));
+    if (t.contains("bound"))
+      out += "/" + shortBytes(numberAt(t, "bound"));
   }
   if (stats.contains("stall_ms") && stats["stall_ms"].is_object()) {
     std::string stalls;
@@ -174,7 +173,7 @@ std::string statsText(const nlohmann::json &stats) {
       if (ms.is_number() && ms.get<double>() >= 0.5)
         stalls += " " + stage + " " + fixed(ms.get<double>(), 0);
     if (!stalls.empty())
-      out += "  stall ms:" + stalls;
+      out += "  stall ms" + stalls;
   }
   return out;
 }
