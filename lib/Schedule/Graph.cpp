@@ -20,11 +20,11 @@ const char *const opNames[] = {
     "spill",  "store",   "fetch",     "fill",           "gather_pool", "expand",
     "call",   "handoff", "resume",    "segment_update", "unpin",       "other"};
 const char *const laneNames[] = {"cpu", "stream", "io", "caller"};
-const char *const ringNames[] = {"ingest", "dedup",    "unique",
-                                 "probe",  "staging",  "writebuf",
-                                 "pooled", "expanded", "grads"};
+const char *const ringNames[] = {"ingest",  "dedup",    "unique", "probe",
+                                 "staging", "writebuf", "pooled", "expanded",
+                                 "grads",   "other"};
 static_assert(std::size(opNames) == size_t(OpKind::Other) + 1, "one per kind");
-static_assert(std::size(ringNames) == size_t(RingRole::Grads) + 1,
+static_assert(std::size(ringNames) == size_t(RingRole::Other) + 1,
               "one per role");
 
 /// A group's ring is used by the ops of that group; pooled rings also by the
@@ -153,6 +153,8 @@ bool writesRing(OpKind kind, RingRole role) {
     return kind == OpKind::Expand;
   case RingRole::Grads:
     return kind == OpKind::Call || kind == OpKind::Resume;
+  case RingRole::Other:
+    return false;
   }
   return false;
 }
@@ -188,6 +190,8 @@ bool readsRing(OpKind kind, RingRole role) {
     return in({OpKind::Call, OpKind::Handoff});
   case RingRole::Grads:
     return in({OpKind::Handoff, OpKind::Resume, OpKind::SegmentUpdate});
+  case RingRole::Other:
+    return false;
   }
   return false;
 }

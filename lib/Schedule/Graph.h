@@ -102,7 +102,8 @@ enum class RingRole {
   Writebuf,
   Pooled,
   Expanded,
-  Grads
+  Grads,
+  Other
 };
 
 struct Ring {

@@ -85,6 +85,10 @@ inline int depthOf(RingRole role, int lookahead) {
   }
 }
 
+/// Rows of one group, at most: 32-bit names with room for the directory's
+/// codes.
+constexpr int64_t maxGroupRows = (int64_t(1) << 31) - 1;
+
 /// Pin sets alive at once.
 inline int pinSetsOf(int lookahead) { return std::max(1, lookahead); }
 
