@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// dlopen for libraries; CPUID by the compiler's builtins.
+// dlopen for libraries; the image by CPUID.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Artifact.h"
 
+#include <cpuid.h>
 #include <dlfcn.h>
 
 using namespace trc;
@@ -62,17 +63,31 @@ bool LoadedArtifact::built(int cpu) const {
   return true;
 }
 
+/// CPUID by hand: the compiler's __builtin_cpu_supports needs libgcc.a, which
+/// an executable linked without gcc does not have.
 static bool cpuRuns(int cpu) {
-  __builtin_cpu_init();
-  bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-            __builtin_cpu_supports("bmi2");
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d))
+    return false;
+  constexpr unsigned fma = 1u << 12, movbe = 1u << 22, osxsave = 1u << 27,
+                     f16c = 1u << 29;
+  constexpr unsigned wanted1 = fma | movbe | osxsave | f16c;
+  if ((c & wanted1) != wanted1)
+    return false;
+  // Registers that the kernel saves: xmm, ymm; opmask and both halves of zmm.
+  unsigned saved, high;
+  __asm__ volatile("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
+    return false;
+  constexpr unsigned bmi1 = 1u << 3, avx2 = 1u << 5, bmi2 = 1u << 8;
+  constexpr unsigned wanted3 = bmi1 | avx2 | bmi2;
+  if ((b & wanted3) != wanted3 || (saved & 0x06) != 0x06)
+    return false;
   if (cpu == TRC_CPU_V3)
-    return v3;
-  return v3 && __builtin_cpu_supports("avx512f") &&
-         __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") &&
-         __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
+    return true;
+  constexpr unsigned f = 1u << 16, dq = 1u << 17, cd = 1u << 28, bw = 1u << 30,
+                     vl = 1u << 31, wanted4 = f | dq | cd | bw | vl;
+  return (b & wanted4) == wanted4 && (saved & 0xe6) == 0xe6;
 }
 
 Result<int> LoadedArtifact::chooseCpu(const char *forced) const {
