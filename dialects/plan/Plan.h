@@ -44,6 +44,19 @@ DecisionAttr getDecision(mlir::Operation *op);
 /// not resolve. Walks the module: passes that ask often keep a SymbolTable.
 GroupOp getGroupOp(mlir::Operation *stage);
 
+namespace detail {
+// Rules that several verifiers share.
+mlir::LogicalResult verifyTable(mlir::Operation *op,
+                                mlir::FlatSymbolRefAttr name,
+                                mlir::SymbolTableCollection &symbols,
+                                emb::TableOp *table = nullptr);
+mlir::LogicalResult verifyKernel(mlir::Operation *op,
+                                 mlir::FlatSymbolRefAttr name, KernelKind kind,
+                                 RecordAttr record,
+                                 mlir::SymbolTableCollection &symbols,
+                                 KernelOp *result);
+} // namespace detail
+
 } // namespace terrace::plan
 
 #endif // TERRACE_DIALECTS_PLAN_PLAN_H
