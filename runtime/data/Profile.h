@@ -13,7 +13,6 @@
 
 #include "runtime/data/RowStream.h"
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,9 +35,6 @@ struct ProfileInput {
   int64_t maxRows = -1;          // stop after so many rows; -1: all
   int64_t sampledRows = 1 << 16; // rows a table's curve is measured on
 };
-
-/// Called now and then with the rows read so far.
-using Progress = std::function<void(int64_t rows)>;
 
 /// The profile as JSON text. Ids outside their table are an error with file
 /// and line.

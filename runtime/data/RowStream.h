@@ -12,6 +12,7 @@
 #include "runtime/data/ByteSource.h"
 #include "runtime/data/RowParser.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ struct TableFiles {
   std::vector<std::string> columns; // empty: each file starts with a header
   bool skipBadRows = false;
 };
+
+/// Called now and then during long work with the rows done so far.
+using Progress = std::function<void(int64_t rows)>;
 
 /// Expands `*`, `?` and `[...]`, sorted; a pattern without a match is an error.
 Result<std::vector<std::string>>
