@@ -31,13 +31,8 @@ bool isBuffer(uint32_t code) {
 
 struct SlotInfo {
   uint32_t row;
-  uint32_t home; // the row's code from before it came here
+  uint32_t home; // where the row goes if it leaves clean
   uint32_t pins;
-};
-
-struct BufferEntry {
-  uint32_t row;
-  uint32_t home; // the row's code from before it was dirtied, for undo
 };
 
 /// Written by the host lane only, read by anybody.
@@ -77,7 +72,7 @@ struct GroupCache::Impl {
   HugeArray<uint8_t> dirty;      // [slots], marked by the work lane
   HugeArray<uint32_t> freeSlots; // [slots], a stack
   uint32_t freeCount = 0;
-  HugeArray<BufferEntry> buffer;     // [writeSlots * maxMiss]
+  HugeArray<uint32_t> buffer;        // [writeSlots * maxMiss]
   std::vector<uint32_t> bufferCount; // [writeSlots]
   std::unique_ptr<Policy> policy;
   uint32_t pinned = 0; // slots with a pin
@@ -130,7 +125,7 @@ uint64_t GroupCache::memoryBytes(uint64_t rows, uint64_t slots,
   return rows * sizeof(uint32_t) +
          slots * (sizeof(SlotInfo) + sizeof(uint8_t) + sizeof(uint32_t) +
                   policySlotBytes) +
-         writeSlots * (maxMiss * sizeof(BufferEntry) + sizeof(uint32_t));
+         writeSlots * (maxMiss * sizeof(uint32_t) + sizeof(uint32_t));
 }
 
 Result<std::unique_ptr<GroupCache>>
@@ -180,7 +175,7 @@ GroupCache::create(const GroupCacheOptions &o) {
 void GroupCache::Impl::recycle(uint32_t writeSlot) {
   for (uint32_t i = 0; i < bufferCount[writeSlot]; ++i) {
     uint32_t code = bufferCode(writeSlot, i);
-    uint32_t &at = directory[buffer[code - firstBufferCode].row];
+    uint32_t &at = directory[buffer[code - firstBufferCode]];
     if (at == code)
       at = codeHome;
     else if (isSlot(at) && info[at & ~slotFlag].home == code)
@@ -197,7 +192,7 @@ void GroupCache::Impl::evict(uint32_t slot, Probe &probe) {
     probe.victimRow[v] = s.row;
     probe.victimSlot[v] = slot;
     uint32_t code = bufferCode(probe.writeSlot, v);
-    buffer[code - firstBufferCode] = {s.row, s.home};
+    buffer[code - firstBufferCode] = s.row;
     directory[s.row] = code;
     dirty[slot] = 0;
   } else {
@@ -364,17 +359,9 @@ void GroupCache::undo(const Probe &p, bool spilled) {
   if (!spilled && p.victims) {
     for (uint32_t v = 0; v < p.victims; ++v) {
       uint32_t row = p.victimRow[v], slot = p.victimSlot[v];
-      uint32_t home =
-          c.buffer[c.bufferCode(p.writeSlot, v) - firstBufferCode].home;
-      // A record that has been overwritten since is at home.
-      if (isBuffer(home)) {
-        BufferPlace at = c.bufferPlace(home);
-        if (at.slot == p.writeSlot || at.index >= c.bufferCount[at.slot] ||
-            c.buffer[home - firstBufferCode].row != row)
-          home = codeHome;
-      }
       c.directory[row] = slot | slotFlag;
-      c.info[slot] = {row, home, 0};
+      // Dirty, so where it was before does not matter any more.
+      c.info[slot] = {row, codeNever, 0};
       c.dirty[slot] = 1;
       c.policy->insert(slot);
       c.policy->admit(slot);
@@ -396,7 +383,7 @@ GroupCache::Location GroupCache::locate(uint32_t row) const {
     l.place = Place::Slot;
     l.slot = code & ~slotFlag;
     l.dirty = impl->dirty[l.slot];
-    l.atHome = impl->info[l.slot].home != codeNever;
+    l.atHome = !l.dirty && impl->info[l.slot].home != codeNever;
   } else if (isBuffer(code)) {
     l.place = Place::Buffer;
     l.buffer = impl->bufferPlace(code);

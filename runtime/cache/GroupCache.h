@@ -124,7 +124,7 @@ public:
     Place place;
     uint32_t slot = 0;    // Slot
     bool dirty = false;   // Slot: the copy at home, if any, is stale
-    bool atHome = false;  // Slot: home has a (perhaps stale) copy
+    bool atHome = false;  // Slot: home has the same copy
     BufferPlace buffer{}; // Buffer
   };
   Location locate(uint32_t row) const;

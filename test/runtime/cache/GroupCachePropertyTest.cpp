@@ -113,36 +113,46 @@ private:
     }
     ASSERT_LE(resident, o.slots);
 
-    // Sometimes a batch fails between its probe and its spill.
-    b.spilled = true;
     flying.push_back(std::move(b));
-    if (pick(40) == 0) {
-      flying.back().spilled = false;
-      fail();
-      return;
-    }
-    // Spill, then store: queued writes count as done for a later read.
+    // The movement of rows follows, in batch order, now or later.
+    while (pick(3))
+      if (!moveNext())
+        break;
+  }
+
+  /// Spill, store and fetch of the oldest batch that still has them to do.
+  bool moveNext() {
+    auto at = std::find_if(flying.begin(), flying.end(),
+                           [](const Batch &b) { return !b.spilled; });
+    if (at == flying.end())
+      return false;
+    Probe &p = at->a->p;
+    at->spilled = true;
     std::vector<int> &records = buffer[p.writeSlot];
-    std::fill(records.begin(), records.end(), garbage);
+    if (p.victims)
+      std::fill(records.begin(), records.end(), garbage);
     for (uint32_t v = 0; v < p.victims; ++v)
       records[v] = slots[p.victimSlot[v]];
+    // Queued writes count as done for a later read.
     for (uint32_t v = 0; v < p.victims; ++v)
       home[p.victimRow[v]] = records[v];
-    // Fetch.
-    std::vector<int> &staging = flying.back().staging;
     for (uint32_t k = 0; k < p.misses; ++k) {
       if (k < p.fromHome)
-        staging.push_back(home[p.missRow[k]]);
+        at->staging.push_back(home[p.missRow[k]]);
       else if (k < p.fromHome + p.fromBuffer)
-        staging.push_back(buffer[p.missPlace[k].slot][p.missPlace[k].index]);
+        at->staging.push_back(
+            buffer[p.missPlace[k].slot][p.missPlace[k].index]);
       else
-        staging.push_back(0);
+        at->staging.push_back(0);
     }
+    return true;
   }
 
   void finish() {
     if (flying.empty())
       return;
+    if (!flying.front().spilled)
+      moveNext();
     Batch b = std::move(flying.front());
     flying.pop_front();
     Probe &p = b.a->p;
