@@ -5,6 +5,7 @@
 // Retained rows only: the slots of batches in flight are not a choice.
 //
 //===----------------------------------------------------------------------===//
+#include "CostModel/IndexBytes.h"
 #include "Planner/Search.h"
 
 #include <algorithm>
@@ -72,6 +73,11 @@ void Search::fillCaches(Decision &d, const Footprint &fp) const {
     int64_t left = p.tiers[tier].implied ? 0 : p.tiers[tier].capacity - used;
     if (left <= 0)
       continue;
+    // A slot also has its entries in the directory.
+    int64_t entry = indexBytes(2, 2, 1, 1) - indexBytes(2, 1, 1, 1);
+    auto pitch = [&, tier = tier](int t) {
+      return p.tables[t].slotBytes() + (tier == p.ringTier() ? entry : 0);
+    };
     int64_t chunk =
         std::max<int64_t>(left / (tables.size() > 100 ? 32 : 64), 1);
     auto misses = [&](int t, int64_t retained) {
@@ -86,10 +92,9 @@ void Search::fillCaches(Decision &d, const Footprint &fp) const {
     for (size_t i = 0; i < tables.size(); ++i)
       now.push_back(misses(tables[i], 0));
     auto step = [&](size_t i) {
-      const Table &table = p.tables[tables[i]];
-      return std::min({table.rows - retained[i],
-                       std::max<int64_t>(1, chunk / table.slotBytes()),
-                       left / table.slotBytes()});
+      return std::min({p.tables[tables[i]].rows - retained[i],
+                       std::max<int64_t>(1, chunk / pitch(tables[i])),
+                       left / pitch(tables[i])});
     };
     while (left > 0) {
       size_t best = tables.size();
@@ -100,7 +105,7 @@ void Search::fillCaches(Decision &d, const Footprint &fp) const {
           continue;
         if (gain[i] < 0)
           gain[i] = (now[i] - misses(tables[i], retained[i] + rows)) /
-                    double(rows * p.tables[tables[i]].slotBytes());
+                    double(rows * pitch(tables[i]));
         if (gain[i] > bestGain) {
           bestGain = gain[i];
           best = i;
@@ -110,7 +115,7 @@ void Search::fillCaches(Decision &d, const Footprint &fp) const {
         break; // more rows would not save a miss
       int64_t rows = step(best);
       retained[best] += rows;
-      left -= rows * p.tables[tables[best]].slotBytes();
+      left -= rows * pitch(tables[best]);
       now[best] = misses(tables[best], retained[best]);
       gain[best] = -1;
     }

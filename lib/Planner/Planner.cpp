@@ -26,11 +26,20 @@ std::optional<Search::Candidate> Search::evaluate(const Homes &h,
   c.footprint = computeFootprint(p, c.decision);
   if (overflow(c.footprint) >= 0)
     return std::nullopt;
+  Decision least = c.decision;
   fillCaches(c.decision, c.footprint);
   c.footprint = computeFootprint(p, c.decision);
-  // Slots grow by no more than what was left; the check keeps it that way.
-  if (overflow(c.footprint) >= 0)
-    return std::nullopt;
+  // Directory entries of slots in another tier were not looked at: give rows
+  // back until everything fits. With none, it did.
+  while (overflow(c.footprint) >= 0) {
+    for (size_t t = 0; t < p.tables.size(); ++t)
+      for (size_t i = 0; i < least.tables[t].caches.size(); ++i) {
+        int64_t &rows = c.decision.tables[t].caches[i].retained;
+        int64_t floor = least.tables[t].caches[i].retained;
+        rows = floor + (rows - floor) / 2;
+      }
+    c.footprint = computeFootprint(p, c.decision);
+  }
   c.cost = stepCost(p, c.decision, c.footprint, loads);
   return c;
 }

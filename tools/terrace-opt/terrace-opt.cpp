@@ -5,6 +5,7 @@
 // The work horse of the lit tests: parses, verifies, runs passes, prints.
 //
 //===----------------------------------------------------------------------===//
+#include "Transforms/Emb/EmbPasses.h"
 #include "dialects/emb/Emb.h"
 #include "dialects/plan/Plan.h"
 
@@ -23,6 +24,7 @@ int main(int argc, char **argv) {
                   mlir::LLVM::LLVMDialect, mlir::scf::SCFDialect,
                   mlir::vector::VectorDialect>();
   mlir::registerTransformsPasses();
+  terrace::registerEmbPasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Terrace's optimizer driver\n", registry));
 }
