@@ -66,14 +66,10 @@ Expected<std::vector<std::string>> terrace::codegen::findRuntimeArchives() {
   static constexpr StringRef names[] = {"libTerraceModelMain.a",
                                         "libTerraceRuntime.a"};
   std::vector<std::string> folders = runtimeFolders();
-  StringRef missing = names[0];
   for (const std::string &folder : folders) {
     std::vector<std::string> archives;
-    for (StringRef name : names) {
+    for (StringRef name : names)
       archives.push_back((folder + "/" + name).str());
-      if (!sys::fs::exists(archives.back()))
-        missing = name;
-    }
     if (!llvm::all_of(archives, [](const std::string &path) {
           return sys::fs::exists(path);
         }))
@@ -90,7 +86,8 @@ Expected<std::vector<std::string>> terrace::codegen::findRuntimeArchives() {
     return archives;
   }
   return createStringError(
-      "cannot link an executable: " + missing + " was not found in " +
+      "cannot link an executable: libTerraceModelMain.a and "
+      "libTerraceRuntime.a were not found in " +
       llvm::join(folders, " or ") +
       "; build the runtime, or set TERRACE_RUNTIME_DIR to its folder");
 }
@@ -215,6 +212,13 @@ Error terrace::codegen::linkExecutable(ArrayRef<ObjectCode> objects,
       return error;
   if (Error error = job.addObjects(objects))
     return error;
+#ifdef TERRACE_SANITIZER_LIBRARIES
+  // A sanitizer's runtime has to be the first library of the program.
+  SmallVector<StringRef> sanitizers;
+  StringRef(TERRACE_SANITIZER_LIBRARIES).split(sanitizers, ':');
+  for (StringRef library : sanitizers)
+    job.add(library);
+#endif
   job.add("--start-group");
   for (const std::string &archive : runtimeArchives)
     job.add(archive);

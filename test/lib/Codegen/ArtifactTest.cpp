@@ -198,6 +198,43 @@ TEST(Link, ExecutableRunsTheModelMain) {
   EXPECT_EQ(readFile(out), "{\"a\":1}\n");
 }
 
+// With the real runtime: nothing of LLVM comes along, and the program starts
+// far enough to refuse an empty plan.
+TEST(Link, ExecutableHoldsTheRuntimeAndNothingOfLLVM) {
+  auto archives = findRuntimeArchives();
+  ASSERT_TRUE(bool(archives)) << textOf(archives.takeError());
+  TemporaryFolder folder;
+  ArtifactOptions options;
+  options.executable = true;
+  auto artifact = emitArtifactObject("{}", {}, allImages(), options);
+  ASSERT_TRUE(bool(artifact)) << textOf(artifact.takeError());
+  std::string path = folder.file("model"), out = folder.file("out");
+  ASSERT_TRUE(succeeded(linkExecutable(*artifact, *archives, path)));
+
+  auto file = llvm::object::ObjectFile::createObjectFile(path);
+  ASSERT_TRUE(bool(file));
+  const auto &elf =
+      llvm::cast<llvm::object::ELF64LEObjectFile>(file->getBinary())
+          ->getELFFile();
+  llvm::StringRef strings;
+  for (const auto &section : llvm::cantFail(elf.sections()))
+    if (llvm::cantFail(elf.getSectionName(section)) == ".dynstr")
+      strings = llvm::cantFail(elf.getStringTable(section));
+  for (const auto &entry : llvm::cantFail(elf.dynamicEntries()))
+    if (entry.d_tag == llvm::ELF::DT_NEEDED) {
+      llvm::StringRef name = strings.drop_front(entry.getVal()).data();
+      EXPECT_FALSE(name.contains("LLVM") || name.contains("MLIR"))
+          << name.str();
+    }
+  EXPECT_EQ(readFile(path).find(".debug_info"), std::string::npos);
+
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), out, out};
+  int status = llvm::sys::ExecuteAndWait(path, {path, "info"}, std::nullopt,
+                                         redirects, /*secondsToWait=*/20);
+  EXPECT_GT(status, 0);
+  EXPECT_NE(readFile(out).find("plan"), std::string::npos) << readFile(out);
+}
+
 TEST(Link, OneObjectLinksToTheSameLibrary) {
   TemporaryFolder folder;
   auto objects = emitKernelObjects(someConfigs(), allImages());
