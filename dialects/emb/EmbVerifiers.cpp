@@ -432,7 +432,13 @@ LogicalResult UpdateOp::verify() {
                               getGrads()[i].getType(), getPooling(i), batch,
                               dim)))
       return failure();
-    if (Value winner = getWinnerOf(i))
+    // Winners stand per bag, so per unique bag too, or expanded with the
+    // output.
+    Value winner = getWinnerOf(i);
+    if (winner && bags.hasDynamicBatch() &&
+        cast<RankedTensorType>(winner.getType()).isDynamicDim(0))
+      batch = bags.getBatch();
+    if (winner)
       if (failed(verifyGradient(*this, "winners of bags #" + std::to_string(i),
                                 winner.getType(), getPooling(i), batch, dim)))
         return failure();
