@@ -38,6 +38,10 @@ void Pipeline::spill(Batch &b, GroupRuntime &g) {
   const Probe &p = b.probes[g.index];
   if (!p.victims)
     return;
+  // The slot's last records must be queued before their end can be awaited.
+  int64_t before = b.t - plan.rings[g.writeRing].depth;
+  if (before >= 0 && !executor.awaitDone(g.storeOp, before))
+    return;
   if (Status s = g.store->waitWrites(p.writeSlot); !s.ok()) {
     poison(std::move(s));
     return;

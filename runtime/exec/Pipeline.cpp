@@ -134,6 +134,7 @@ Status Pipeline::prepare(const trc_artifact &artifact, int cpu) {
     g->writeRing = plan.findRing(RingRole::writebuf, index);
     g->pooledRing = plan.findRing(RingRole::pooled, index);
     g->fetchOp = plan.findOp(OpKind::fetch, index);
+    g->storeOp = plan.findOp(OpKind::store, index);
     for (int t : g->plan->tables)
       g->inits.push_back(plan.tables[t].init.make());
     const void *address = nullptr;

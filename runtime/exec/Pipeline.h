@@ -78,7 +78,7 @@ struct GroupRuntime {
   trc_segment_update_fn update = nullptr;
   // Rings and the depth of the write buffer.
   int uniqueRing = -1, probeRing = -1, stagingRing = -1, writeRing = -1,
-      pooledRing = -1, fetchOp = -1;
+      pooledRing = -1, fetchOp = -1, storeOp = -1;
 
   char *row(uint64_t slot) const {
     return memory.data() + slot * static_cast<uint64_t>(plan->slotBytes);

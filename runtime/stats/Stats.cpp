@@ -48,18 +48,21 @@ std::string trc::statsJson(const Pipeline &p, const SessionCounters &session,
   j["drains"] = p.executor.drains();
   j["threads"] = p.pool.threads();
 
-  std::map<std::string, json> stages;
+  std::map<std::string, OpTimes> stages;
   std::vector<OpTimes> times = p.executor.times();
   for (size_t i = 0; i < times.size(); ++i) {
-    json &s = stages[opName(plan.ops[i].kind)];
-    s["count"] = s.value("count", uint64_t{0}) + times[i].count;
-    s["busy_ms"] = s.value("busy_ms", 0.0) + ms(times[i].busyNs);
-    s["stall_ms"] = s.value("stall_ms", 0.0) + ms(times[i].stallNs);
+    OpTimes &s = stages[opName(plan.ops[i].kind)];
+    s.count += times[i].count;
+    s.busyNs += times[i].busyNs;
+    s.stallNs += times[i].stallNs;
   }
-  j["stages"] = stages;
-  json &stalls = j["stall_ms"] = json::object();
-  for (const auto &[name, stage] : stages)
-    stalls[name] = stage["stall_ms"];
+  json busy = json::object(), stalls = json::object();
+  for (const auto &[name, s] : stages) {
+    busy[name] = ms(s.busyNs);
+    stalls[name] = ms(s.stallNs);
+  }
+  j["busy_ms"] = std::move(busy);
+  j["stall_ms"] = std::move(stalls);
   if (plan.hasHead)
     j["head"] = {{"bias", session.head.bias},
                  {"bias_squares", session.head.biasSquares}};

@@ -1,0 +1,625 @@
+//===- ToyModel.cpp - Artifacts made by hand, for tests -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The schedule is that of shared plan.mlir: ids are prepared `lookahead`
+// batches ahead, rows are fetched while earlier batches compute.
+//
+//===----------------------------------------------------------------------===//
+#include "test/runtime/exec/ToyModel.h"
+
+#include "runtime/core/RingLayout.h"
+#include "runtime/store/RecordFormat.h"
+#include "test/runtime/reference/ReferencePlans.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <unistd.h>
+
+using namespace toy;
+
+json toy::rowwiseAdagrad(double lr) {
+  return {{"kind", "rowwise_adagrad"},
+          {"lr", lr},
+          {"eps", 1e-8},
+          {"weight_decay", 0}};
+}
+json toy::sgd(double lr, double decay) {
+  return {{"kind", "sgd"}, {"lr", lr}, {"eps", 0}, {"weight_decay", decay}};
+}
+json toy::adagrad(double lr) {
+  return {{"kind", "adagrad"}, {"lr", lr}, {"eps", 1e-8}, {"weight_decay", 0}};
+}
+json toy::adam(double lr) {
+  return {{"kind", "adam"},    {"lr", lr},     {"eps", 1e-8},
+          {"weight_decay", 0}, {"beta1", 0.9}, {"beta2", 0.999}};
+}
+
+static int stateFloats(const json &optimizer, int64_t dim) {
+  std::string kind = optimizer["kind"];
+  if (kind == "sgd")
+    return 0;
+  if (kind == "rowwise_adagrad")
+    return 1;
+  return static_cast<int>(kind == "adam" ? 2 * dim : dim);
+}
+
+static trc::Pooling poolingOf(const std::string &name) {
+  static const std::map<std::string, trc::Pooling> all = {
+      {"sum", trc::Pooling::sum},
+      {"mean", trc::Pooling::mean},
+      {"weighted_mean", trc::Pooling::weightedMean},
+      {"sqrtn", trc::Pooling::sqrtn},
+      {"max", trc::Pooling::max},
+      {"none", trc::Pooling::none}};
+  return all.at(name);
+}
+
+namespace {
+
+/// Collects ops, rings and waits of a plan.
+struct Builder {
+  json ops = json::array(), rings = json::array();
+  int64_t offset = 0;
+  const trc::ModelShape &shape;
+  explicit Builder(const trc::ModelShape &shape) : shape(shape) {}
+
+  int ring(trc::RingRole role, int group, int64_t depth) {
+    int64_t bytes = (trc::ringBytes(shape, role, group) + 63) / 64 * 64;
+    rings.push_back(
+        {{"name", std::string(trc::ringRoleName(role)) + std::to_string(group)},
+         {"role", trc::ringRoleName(role)},
+         {"group", group},
+         {"depth", depth},
+         {"bytes", bytes},
+         {"offset", offset}});
+    offset += depth * bytes;
+    return static_cast<int>(rings.size()) - 1;
+  }
+  int op(const char *name, int lane, int64_t ahead, int group, int ring) {
+    ops.push_back({{"op", name},
+                   {"lane", lane},
+                   {"ahead", ahead},
+                   {"group", group},
+                   {"ring", ring},
+                   {"waits", json::array()}});
+    return static_cast<int>(ops.size()) - 1;
+  }
+  void wait(int op, int on, int64_t distance) {
+    ops[op]["waits"].push_back({{"op", on}, {"distance", distance}});
+  }
+};
+
+} // namespace
+
+json toy::makePlan(const Model &m) {
+  std::vector<json> tables, features;
+  std::vector<size_t> dedup;
+  for (const Table &t : m.tables) {
+    tables.push_back(trc::reference::tablePlan(
+        t.name, t.rows, t.dim, t.optimizer, t.init, t.hash ? "hash" : "index"));
+    tables.back()["init_key"] = m.initKey;
+  }
+  for (size_t f = 0; f < m.features.size(); ++f) {
+    const Feature &x = m.features[f];
+    features.push_back(trc::reference::featurePlan(
+        x.name, x.table, x.pooling, x.maxIds, x.weighted, x.overflow.c_str()));
+    if (x.dedup)
+      dedup.push_back(f);
+  }
+  // Groups: tables with one record class and one kind of home.
+  struct Group {
+    std::vector<int> tables;
+    int64_t rows = 0, dim = 0;
+    bool cached = false;
+  };
+  std::vector<Group> groups;
+  for (size_t t = 0; t < m.tables.size(); ++t) {
+    bool cached = m.cached[t % m.cached.size()];
+    size_t g = 0;
+    while (g < groups.size() &&
+           !(groups[g].dim == m.tables[t].dim && groups[g].cached == cached &&
+             m.tables[groups[g].tables[0]].optimizer == m.tables[t].optimizer))
+      ++g;
+    if (g == groups.size())
+      groups.push_back({{}, 0, m.tables[t].dim, cached});
+    tables[t]["group"] = g;
+    tables[t]["row_base"] = groups[g].rows;
+    groups[g].tables.push_back(static_cast<int>(t));
+    groups[g].rows += m.tables[t].rows;
+  }
+  json plan =
+      trc::reference::makePlan(tables, features, m.head, m.batch, dedup);
+  plan["format"] = 1;
+  plan["model"] = m.name;
+  plan["hash"] = "0123456789abcdef";
+  plan["seed"] = "7";
+  plan["numerics"] = "strict";
+  plan["on_bad_id"] = m.dropBadIds ? "drop" : "error";
+  plan["on_bad_grad"] = m.skipBadGrads ? "skip" : "error";
+  plan["lookahead"] = m.lookahead;
+  int64_t allIds = 0;
+  for (const Feature &f : m.features)
+    allIds += f.maxIds * m.batch;
+  plan["max_ids"] = allIds;
+  plan["dedup"] = json::array();
+  if (!dedup.empty()) {
+    plan["dedup"].push_back({{"name", "d"}, {"features", dedup}});
+    for (size_t f : dedup)
+      plan["features"][f]["dedup"] = 0;
+  }
+  if (m.head.empty())
+    plan["head"] = nullptr;
+  plan["tiers"] = {{{"name", "dram"}, {"kind", "dram"}, {"capacity", 1 << 30}},
+                   {{"name", "disk"},
+                    {"kind", "nvme"},
+                    {"capacity", 1 << 30},
+                    {"paths", m.paths}}};
+
+  trc::ModelShape shape;
+  shape.batch = m.batch;
+  shape.maxIds = allIds;
+  shape.head = !m.head.empty();
+  shape.dedupGroups = dedup.empty() ? 0 : 1;
+  for (size_t f = 0; f < m.features.size(); ++f) {
+    const Feature &x = m.features[f];
+    trc::FeatureShape s;
+    s.maxIds = x.maxIds;
+    s.dim = m.tables[x.table].dim;
+    s.weighted = x.weighted;
+    s.keepLast = x.overflow == "keep_last";
+    s.pooling = poolingOf(x.pooling);
+    s.group = tables[x.table]["group"];
+    s.dedup = x.dedup ? 0 : -1;
+    shape.features.push_back(s);
+    plan["features"][f]["gather"] = "gather_pool_" + std::to_string(s.dim) +
+                                    "_" + x.pooling +
+                                    (x.weighted ? "_weighted" : "");
+    plan["features"][f]["output"] = 0;
+  }
+  int64_t d = m.lookahead;
+  plan["groups"] = json::array();
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const json &optimizer = m.tables[groups[g].tables[0]].optimizer;
+    int64_t ids = 0;
+    for (size_t f = 0; f < m.features.size(); ++f)
+      if (shape.features[f].group == static_cast<int>(g))
+        ids += shape.featureIds(f);
+    int64_t state = stateFloats(optimizer, groups[g].dim) * 4;
+    int64_t slot = groups[g].dim * 4 + state;
+    int64_t store =
+        static_cast<int64_t>(trc::recordBytes(static_cast<uint64_t>(slot)));
+    int64_t unique = std::min(ids, groups[g].rows);
+    int64_t slots = std::min(groups[g].rows, std::max<int64_t>(1, d) * unique +
+                                                 m.retained + m.spareSlots);
+    trc::GroupShape s;
+    s.maxOccurrences = ids;
+    s.maxUnique = s.maxMiss = unique;
+    s.slotBytes = slot;
+    s.storeBytes = store;
+    s.dim = groups[g].dim;
+    s.cached = groups[g].cached;
+    shape.groups.push_back(s);
+    bool decay = optimizer["weight_decay"] != 0;
+    plan["groups"].push_back(
+        {{"name", "g" + std::to_string(g)},
+         {"tables", groups[g].tables},
+         {"rows", groups[g].rows},
+         {"dim", groups[g].dim},
+         {"weights_bytes", groups[g].dim * 4},
+         {"state_bytes", state},
+         {"slot_bytes", slot},
+         {"store_bytes", store},
+         {"home", s.cached ? "disk" : "dram"},
+         {"cache", s.cached ? json("dram") : json(nullptr)},
+         {"retained", std::min(m.retained, slots)},
+         {"slots", slots},
+         {"policy", m.policy},
+         {"max_occurrences", ids},
+         {"max_unique", unique},
+         {"max_miss", unique},
+         {"update", "segment_update_" + std::to_string(groups[g].dim) + "_" +
+                        optimizer["kind"].get<std::string>() +
+                        (decay ? "_decay" : "")}});
+  }
+
+  enum { host, io, copy, work, caller };
+  plan["lanes"] = {{{"name", "host"}, {"kind", "cpu"}},
+                   {{"name", "io"}, {"kind", "io"}, {"depth", 32}},
+                   {{"name", "copy"}, {"kind", "cpu"}},
+                   {{"name", "work"}, {"kind", "cpu"}},
+                   {{"name", "caller"}, {"kind", "caller"}}};
+  Builder b(shape);
+  using trc::RingRole;
+  int64_t inDepth = d + 2, depth = d + 1;
+  int in = b.ring(RingRole::ingest, -1, inDepth);
+  int grads = b.ring(RingRole::grads, -1, 1);
+  int ingest = b.op("ingest", host, d + 1, -1, in);
+  int check = b.op("check", host, d + 1, -1, in);
+  b.wait(check, ingest, 0);
+  int ready = check;
+  bool hashed = std::any_of(m.tables.begin(), m.tables.end(),
+                            [](const Table &t) { return t.hash; });
+  if (hashed) {
+    ready = b.op("translate", host, d + 1, -1, in);
+    b.wait(ready, check, 0);
+  }
+  int dd = -1, ex = -1, dedupOp = -1;
+  if (!dedup.empty()) {
+    dd = b.ring(RingRole::dedup, -1, depth);
+    ex = b.ring(RingRole::expanded, -1, 1);
+    dedupOp = b.op("dedup", host, d, -1, dd);
+    b.wait(dedupOp, ready, 0);
+    ready = dedupOp;
+  }
+  struct Ops {
+    int unique, probe, spill, store, fetch, fill, gather, update, unpin;
+  };
+  std::vector<Ops> g(groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    int group = static_cast<int>(i);
+    g[i].unique =
+        b.op("unique", host, d, group, b.ring(RingRole::unique, group, depth));
+    b.wait(g[i].unique, ready, 0);
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (!groups[i].cached)
+      continue;
+    int group = static_cast<int>(i);
+    int pl = b.ring(RingRole::probe, group, depth);
+    int st = b.ring(RingRole::staging, group, depth);
+    int wb = b.ring(RingRole::writebuf, group, 2);
+    g[i].probe = b.op("probe", host, d, group, pl);
+    b.wait(g[i].probe, g[i].unique, 0);
+    g[i].spill = b.op("spill", copy, d, group, wb);
+    b.wait(g[i].spill, g[i].probe, 0);
+    g[i].store = b.op("store", io, d, group, wb);
+    b.wait(g[i].store, g[i].spill, 0);
+    g[i].fetch = b.op("fetch", io, d, group, st);
+    b.wait(g[i].fetch, g[i].probe, 0);
+    b.wait(g[i].fetch, g[i].store, 1);
+    g[i].fill = b.op("fill", copy, 0, group, st);
+    b.wait(g[i].fill, g[i].fetch, 0);
+    b.wait(g[i].fill, g[i].spill, 0);
+    b.wait(g[i].fetch, g[i].fill, depth);
+  }
+  int handoffAfter = -1;
+  std::vector<int> outputs;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    int group = static_cast<int>(i);
+    g[i].gather =
+        b.op("gather_pool", work, 0, group, b.ring(RingRole::pooled, group, 1));
+    b.wait(g[i].gather, groups[i].cached ? g[i].fill : g[i].unique, 0);
+    outputs.push_back(g[i].gather);
+  }
+  int expand = -1, call = -1;
+  if (!dedup.empty()) {
+    expand = b.op("expand", work, 0, -1, ex);
+    for (Ops &o : g)
+      b.wait(expand, o.gather, 0);
+    outputs.push_back(expand);
+  }
+  if (!m.head.empty()) {
+    call = b.op("call", work, 0, -1, grads);
+    for (int o : outputs)
+      b.wait(call, o, 0);
+    outputs = {call};
+  }
+  int handoff = b.op("handoff", caller, 0, -1, -1);
+  for (int o : outputs)
+    b.wait(handoff, o, 0);
+  handoffAfter = handoff;
+  int resume = b.op("resume", caller, 0, -1, grads);
+  b.wait(resume, handoff, 0);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    int group = static_cast<int>(i);
+    g[i].update = b.op("segment_update", work, 0, group, -1);
+    b.wait(g[i].update, resume, 0);
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (groups[i].cached) {
+      g[i].unpin = b.op("unpin", host, 0, static_cast<int>(i), -1);
+      b.wait(g[i].unpin, g[i].update, 0);
+      b.wait(g[i].probe, g[i].unpin, depth);
+    }
+    // Rings are used again when their last reader is through.
+    b.wait(g[i].unique, g[i].update, depth);
+    b.wait(ingest, g[i].update, inDepth);
+    b.wait(resume, g[i].update, 1);
+    b.wait(g[i].gather, handoffAfter, 1);
+    b.wait(g[i].gather, resume, 1);
+    if (dedupOp >= 0)
+      b.wait(dedupOp, g[i].update, depth);
+  }
+  if (expand >= 0)
+    b.wait(expand, handoff, 1);
+  if (call >= 0)
+    for (Ops &o : g)
+      b.wait(call, o.update, 1);
+  plan["rings"] = b.rings;
+  plan["arena"] = b.offset;
+  plan["ops"] = b.ops;
+  plan["bound"] = json::array();
+  plan["process_bytes"] = 0;
+  return plan;
+}
+
+Artifact::Artifact(const json &j) : plan(j.dump()) {
+  for (const json &f : j["features"])
+    names.push_back(f["gather"]);
+  for (const json &g : j["groups"])
+    names.push_back(g["update"]);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  for (const std::string &name : names)
+    kernels.push_back({name.c_str(), {findKernel(name), findKernel(name)}});
+  artifact.magic = TRC_ARTIFACT_MAGIC;
+  artifact.abi = TRC_ARTIFACT_ABI;
+  artifact.plan_bytes = plan.size();
+  artifact.plan = plan.c_str();
+  artifact.kernel_count = kernels.size();
+  artifact.kernels = kernels.data();
+}
+
+void Batch::Bags::add(const std::vector<int64_t> &bag, bool weighted,
+                      const std::vector<float> &w) {
+  ids.insert(ids.end(), bag.begin(), bag.end());
+  offsets.push_back(static_cast<int32_t>(ids.size()));
+  if (weighted)
+    weights.insert(weights.end(), w.begin(), w.end());
+}
+
+const trc_batch *Batch::abi() {
+  views.clear();
+  for (Bags &b : features) {
+    trc_bags v = {};
+    v.values = b.ids.data();
+    v.offsets = b.offsets.data();
+    v.weights = b.weights.empty() ? nullptr : b.weights.data();
+    v.value_count = static_cast<int64_t>(b.ids.size());
+    v.value_bits = 64;
+    v.offset_bits = 32;
+    views.push_back(v);
+  }
+  std::memset(&view, 0, sizeof(view));
+  view.struct_size = sizeof(view);
+  view.feature_count = static_cast<uint32_t>(views.size());
+  view.features = views.data();
+  view.samples = samples;
+  view.labels = labels.empty() ? nullptr : labels.data();
+  return &view;
+}
+
+Batch toy::randomBatch(const Model &m, trc::SplitMix &random, int64_t samples) {
+  Batch batch;
+  batch.samples = samples;
+  batch.features.resize(m.features.size());
+  for (int64_t s = 0; s < samples; ++s) {
+    // A sample may repeat an earlier one, so that bags coincide.
+    bool repeat = s > 0 && random.below(3) == 0;
+    int64_t from = repeat ? static_cast<int64_t>(random.below(s)) : 0;
+    for (size_t f = 0; f < m.features.size(); ++f) {
+      const Feature &x = m.features[f];
+      Batch::Bags &bags = batch.features[f];
+      std::vector<int64_t> ids;
+      std::vector<float> weights;
+      if (repeat && x.dedup) {
+        ids.assign(bags.ids.begin() + bags.offsets[from],
+                   bags.ids.begin() + bags.offsets[from + 1]);
+        if (x.weighted)
+          weights.assign(bags.weights.begin() + bags.offsets[from],
+                         bags.weights.begin() + bags.offsets[from + 1]);
+      } else {
+        int64_t most = x.maxIds + (x.overflow == "error" ? 0 : 2);
+        int64_t n = static_cast<int64_t>(random.below(most + 1));
+        for (int64_t j = 0; j < n; ++j) {
+          uint64_t rows = static_cast<uint64_t>(m.tables[x.table].rows);
+          // Skewed: small ids are hot.
+          uint64_t id = random.below(random.below(2) ? rows : rows / 8 + 1);
+          ids.push_back(static_cast<int64_t>(
+              m.tables[x.table].hash ? random.below(3) * 1000003 + id : id));
+          if (x.weighted)
+            weights.push_back(static_cast<float>(random.unit() + 0.25));
+        }
+      }
+      bags.add(ids, x.weighted, weights);
+    }
+    if (!m.head.empty())
+      batch.labels.push_back(static_cast<float>(random.below(2)));
+  }
+  return batch;
+}
+
+Folder::Folder() {
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "terrace-XXXXXX").string();
+  folder = ::mkdtemp(pattern.data());
+}
+
+Folder::~Folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+}
+
+Tensor::Tensor(int64_t rows, int64_t dim)
+    : values(static_cast<size_t>(rows * (dim < 0 ? 1 : dim))) {
+  shape[0] = rows;
+  shape[1] = dim;
+  std::memset(&view, 0, sizeof(view));
+  view.data = values.data();
+  view.device = {kDLCPU, 0};
+  view.ndim = dim < 0 ? 1 : 2;
+  view.dtype = {kDLFloat, 32, 1};
+  view.shape = shape;
+}
+
+void toy::Session::clear() {
+  std::memset(&error, 0, sizeof(error));
+  error.struct_size = sizeof(error);
+}
+
+toy::Session::~Session() {
+  if (session)
+    (void)trc_close(session, nullptr);
+}
+
+void toy::Session::onLog(void *user, int32_t, const char *line) {
+  static_cast<Session *>(user)->logs.push_back(line);
+}
+
+trc_status toy::Session::open(const Artifact &artifact,
+                              const std::string &state, int mode,
+                              uint32_t flags, const char *from,
+                              const char *initFrom, uint32_t threads) {
+  clear();
+  trc_open_options o = {};
+  o.struct_size = sizeof(o);
+  o.mode = mode;
+  o.artifact = artifact.get();
+  o.state_dir = state.c_str();
+  o.flags = flags;
+  o.threads = threads;
+  o.from = from;
+  o.init_from = initFrom;
+  o.log = onLog;
+  o.log_user = this;
+  shapes.clear();
+  trc_status status = trc_open(&o, &session, &error);
+  if (status != TRC_OK)
+    return status;
+  trc_model_info i = info();
+  head = i.head != nullptr;
+  dims.clear();
+  perId.clear();
+  for (uint32_t f = 0; f < i.feature_count; ++f) {
+    dims.push_back(i.features[f].dim);
+    perId.push_back(std::string(i.features[f].pooling) == "none");
+  }
+  return status;
+}
+
+trc_status toy::Session::close() {
+  clear();
+  trc_session *s = session;
+  session = nullptr;
+  return trc_close(s, &error);
+}
+
+trc_model_info toy::Session::info() {
+  trc_model_info i = {};
+  i.struct_size = sizeof(i);
+  (void)trc_describe(session, &i, &error);
+  return i;
+}
+
+trc_status toy::Session::submit(Batch &batch, trc_ticket &ticket) {
+  clear();
+  trc_status status = trc_submit(session, batch.abi(), &ticket, &error);
+  if (status != TRC_OK)
+    return status;
+  Shape shape{batch.samples, {}};
+  for (const Batch::Bags &b : batch.features)
+    shape.ids.push_back(static_cast<int64_t>(b.ids.size()));
+  shapes.resize(std::max<size_t>(shapes.size(), ticket));
+  shapes[ticket - 1] = shape;
+  return status;
+}
+
+trc_status toy::Session::forward(trc_ticket ticket) {
+  clear();
+  outputs.clear();
+  if (ticket == 0 || ticket > shapes.size())
+    return trc_forward(session, ticket, nullptr, 0, &error);
+  const Shape &shape = shapes[ticket - 1];
+  if (head) {
+    outputs.push_back(std::make_unique<Tensor>(shape.samples, -1));
+  } else {
+    for (size_t f = 0; f < dims.size(); ++f)
+      outputs.push_back(std::make_unique<Tensor>(
+          perId[f] ? shape.ids[f] : shape.samples, dims[f]));
+  }
+  std::vector<DLTensor *> views;
+  for (auto &t : outputs)
+    views.push_back(&t->view);
+  return trc_forward(session, ticket, views.data(),
+                     static_cast<uint32_t>(views.size()), &error);
+}
+
+trc_status
+toy::Session::backward(trc_ticket ticket,
+                       const std::vector<std::vector<float>> &gradients,
+                       float scale) {
+  clear();
+  std::vector<std::unique_ptr<Tensor>> tensors;
+  std::vector<const DLTensor *> views;
+  for (size_t f = 0; f < gradients.size(); ++f) {
+    tensors.push_back(std::make_unique<Tensor>(
+        static_cast<int64_t>(gradients[f].size()) / dims[f], dims[f]));
+    tensors.back()->values = gradients[f];
+    tensors.back()->view.data = tensors.back()->values.data();
+    views.push_back(&tensors.back()->view);
+  }
+  trc_backward_options o = {};
+  o.struct_size = sizeof(o);
+  o.grad_scale = scale;
+  return trc_backward(session, ticket, views.data(),
+                      static_cast<uint32_t>(views.size()), &o, &error);
+}
+
+trc_status toy::Session::backwardHead(trc_ticket ticket) {
+  clear();
+  return trc_backward(session, ticket, nullptr, 0, nullptr, &error);
+}
+
+trc_status toy::Session::release(trc_ticket ticket) {
+  clear();
+  return trc_release(session, ticket, &error);
+}
+
+std::vector<std::vector<float>>
+toy::Session::dump(const std::string &table, int64_t rows, int64_t dim,
+                   const std::vector<int64_t> &widths) {
+  clear();
+  std::vector<int64_t> all(static_cast<size_t>(rows));
+  for (int64_t i = 0; i < rows; ++i)
+    all[static_cast<size_t>(i)] = i;
+  std::vector<std::vector<float>> out;
+  out.emplace_back(static_cast<size_t>(rows * dim));
+  EXPECT_EQ(TRC_OK, trc_read_rows(session, table.c_str(), all.data(), rows,
+                                  out[0].data(), &error))
+      << error.message;
+  for (size_t s = 0; s < widths.size(); ++s) {
+    out.emplace_back(static_cast<size_t>(rows * widths[s]));
+    EXPECT_EQ(TRC_OK,
+              trc_read_state(session, table.c_str(), static_cast<int32_t>(s),
+                             all.data(), rows, out.back().data(), &error))
+        << error.message;
+  }
+  return out;
+}
+
+json toy::Session::stats() {
+  const char *text = nullptr;
+  clear();
+  if (trc_stats(session, &text, &error) != TRC_OK)
+    return json();
+  return json::parse(text);
+}
+
+std::vector<std::vector<float>> toy::gradientsFor(const Session &session) {
+  std::vector<std::vector<float>> grads;
+  for (size_t f = 0; f < session.outputs.size(); ++f) {
+    grads.emplace_back();
+    for (size_t i = 0; i < session.outputs[f]->values.size(); ++i) {
+      float v = session.outputs[f]->values[i];
+      grads.back().push_back(
+          0.25f * v + 0.01f * static_cast<float>((i * 7 + f) % 5) - 0.02f);
+    }
+  }
+  return grads;
+}
