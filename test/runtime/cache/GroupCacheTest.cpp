@@ -10,9 +10,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <iostream>
-#include <numeric>
+#include <mutex>
 #include <random>
+#include <set>
+#include <thread>
 
 using namespace trc;
 
@@ -234,6 +237,61 @@ TEST(GroupCache, ClearForgetsAll) {
   for (uint32_t r = 0; r < 10; ++r)
     EXPECT_EQ(f.cache->locate(r).place, Place::Never);
   EXPECT_EQ(f.probe({1, 2, 3, 4}).p.fromInit, 4u);
+}
+
+// The work lane marks rows while the host lane probes later batches; tokens
+// order fill(t) before the marks and the marks before unpin(t). Run it under
+// ThreadSanitizer.
+TEST(GroupCache, WorkLaneMarksWhileHostLaneProbes) {
+  constexpr uint32_t ahead = 3, batches = 400;
+  Fixture f(options(200, 80, 20, 20, 2, "lfu"));
+  std::vector<std::unique_ptr<ProbeArrays>> all(batches);
+  std::mutex mutex;
+  std::condition_variable changed;
+  uint32_t probed = 0, updated = 0;
+  std::thread work([&] {
+    for (uint32_t t = 0; t < batches; ++t) {
+      std::unique_lock<std::mutex> lock(mutex);
+      changed.wait(lock, [&] { return probed > t; });
+      lock.unlock();
+      f.cache->markDirty(all[t]->p.slots, 0, all[t]->p.unique / 2);
+      f.cache->markDirty(all[t]->p.slots, all[t]->p.unique / 2,
+                         all[t]->p.unique);
+      (void)f.cache->counters();
+      lock.lock();
+      updated = t + 1;
+      changed.notify_all();
+    }
+  });
+  std::mt19937 random(5);
+  uint64_t dirty = 0;
+  for (uint32_t t = 0; t < batches + ahead; ++t) {
+    if (t >= ahead) {
+      std::unique_lock<std::mutex> lock(mutex);
+      changed.wait(lock, [&] { return updated > t - ahead; });
+      lock.unlock();
+      f.cache->unpin(all[t - ahead]->p);
+    }
+    if (t >= batches)
+      continue;
+    std::set<uint32_t> rows;
+    while (rows.size() < 20)
+      rows.insert(random() % 200);
+    auto a = std::make_unique<ProbeArrays>(
+        f.o, std::vector<uint32_t>(rows.begin(), rows.end()), t % 2);
+    Status s = f.cache->probe(a->p);
+    EXPECT_TRUE(s.ok()) << s.message();
+    dirty += a->p.victims;
+    std::lock_guard<std::mutex> lock(mutex);
+    all[t] = std::move(a);
+    probed = t + 1;
+    changed.notify_all();
+  }
+  work.join();
+  EXPECT_EQ(f.cache->counters().pinned, 0u);
+  // Every row that left had been updated.
+  EXPECT_EQ(dirty, f.cache->counters().evictions);
+  EXPECT_EQ(dirty, f.cache->counters().writes);
 }
 
 // Not a gate, but says so when the hot path gets slow.

@@ -8,6 +8,7 @@
 #include "test/runtime/store/StoreFixture.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -292,6 +293,34 @@ INSTANTIATE_TEST_SUITE_P(Backends, RowStoreTest,
                                   : info.param == Backend::Threads ? "Threads"
                                                                    : "Memory";
                          });
+
+/// TERRACE_TEST_BLOCK_DEVICE names a device whose content may be destroyed.
+TEST(RowStoreOpen, RawBlockDevice) {
+  const char *path = std::getenv("TERRACE_TEST_BLOCK_DEVICE");
+  if (!path)
+    GTEST_SKIP() << "TERRACE_TEST_BLOCK_DEVICE is not set";
+  for (Backend backend : {Backend::Uring, Backend::Threads}) {
+    StoreFixture f(backend);
+    if (!f.skip.empty())
+      continue;
+    f.options.extents = {{path, 4096}};
+    f.open();
+    FileInfo info = f.device->fileInfo(0);
+    EXPECT_TRUE(info.blockDevice);
+    EXPECT_TRUE(info.direct) << info.note;
+    std::vector<uint32_t> even, odd;
+    for (uint32_t r = 0; r < 1000; ++r)
+      (r % 2 ? odd : even).push_back(r);
+    ASSERT_TRUE(f.write(even, 1).ok());
+    ASSERT_TRUE(f.write(odd, 2).ok());
+    ASSERT_TRUE(f.store->flush().ok());
+    f.expect(even, 1);
+    f.expect(odd, 2);
+    f.options.rows = 1u << 31; // more than it has
+    EXPECT_EQ(RowStore::open(*f.device, f.options).takeStatus().code(),
+              TRC_NO_SPACE);
+  }
+}
 
 TEST(RowStoreOpen, RefusesBadOptions) {
   StoreFixture f(Backend::Memory, 4096);
