@@ -12,9 +12,9 @@ namespace terrace::spec {
 
 static const char text[] =
     R"yaml(# A model for `terrace compile`. Every key is explained where it stands; what is commented out shows its default.
-#   terrace data generate --spec FILE -o clicks.tsv   makes data that fits, to try it out
-#   terrace compile FILE -o model                     makes an executable
-#   ./model train                                     trains it
+#   terrace explain FILE               says where each table goes and what a step costs
+#   terrace compile FILE -o model      makes an executable
+#   ./model train                      trains it
 terrace: 1                     # version of this format
 model: @MODEL@
 # seed: 0                      # of the rows' initial values

@@ -41,7 +41,7 @@ private:
   void runOnStep(emb::StepOp step);
   bool pays(StringRef group, MutableArrayRef<Member> members, Location loc);
   void rewrite(StringRef group, MutableArrayRef<Member> members,
-               emb::StepOp step);
+               ArrayRef<Member *> everyMember, emb::StepOp step);
 };
 
 /// The one look-up and the one update of bags; null members where another op
@@ -105,7 +105,7 @@ bool EmbDedupPass::pays(StringRef group, MutableArrayRef<Member> members,
 }
 
 void EmbDedupPass::rewrite(StringRef group, MutableArrayRef<Member> members,
-                           emb::StepOp step) {
+                           ArrayRef<Member *> everyMember, emb::StepOp step) {
   // After the last definition of the group's bags; look-ups come later.
   Operation *last = members.front().bags.getDefiningOp();
   SmallVector<Value> bags;
@@ -162,9 +162,10 @@ void EmbDedupPass::rewrite(StringRef group, MutableArrayRef<Member> members,
           emb::UpdateOp::create(b, old.getLoc(), old.getState(), old.getScale(),
                                 pool, newBags, inverses, grads, winners);
       old.replaceAllUsesWith(update.getResult());
-      for (Member &other : members)
-        if (other.update == old && &other != &m)
-          other.update = update;
+      // A table's one update is shared by groups.
+      for (Member *other : everyMember)
+        if (other->update == old)
+          other->update = update;
       old.erase();
       m.update = update;
     }
@@ -193,11 +194,15 @@ void EmbDedupPass::runOnStep(emb::StepOp step) {
         << remark::reason("the bags of feature {0} have other readers",
                           feature.getName());
   }
+  SmallVector<Member *> everyMember;
+  for (auto &entry : groups)
+    for (Member &member : entry.second)
+      everyMember.push_back(&member);
   for (auto &[group, members] : groups) {
     if (refused.contains(group))
       continue;
     if (pays(group, members, members.front().feature.getLoc()))
-      rewrite(group, members, step);
+      rewrite(group, members, everyMember, step);
   }
 }
 

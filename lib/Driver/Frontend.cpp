@@ -1,0 +1,198 @@
+//===- Frontend.cpp - The stages before code, as one object ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Driver/Frontend.h"
+
+#include "Import/ImportSpec.h"
+#include "Transforms/Emb/EmbPasses.h"
+#include "dialects/plan/Plan.h"
+
+#include "mlir/Pass/PassManager.h"
+
+#include <chrono>
+
+namespace terrace::driver {
+
+static double now() {
+  using namespace std::chrono;
+  return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+// One thread: a module of a few thousand ops passes faster than a thread pool
+// starts, and dumps need the order.
+Frontend::Frontend(const CompileOptions &options, CompileResult &result)
+    : options(options), result(result),
+      context(mlir::MLIRContext::Threading::DISABLED),
+      handler(context.getDiagEngine().registerHandler(
+          [this](mlir::Diagnostic &d) { onDiagnostic(d); })),
+      dumps(options.dumpDir) {}
+
+Frontend::~Frontend() { context.getDiagEngine().eraseHandler(handler); }
+
+void Frontend::stage(llvm::StringRef name) {
+  endStage();
+  currentStage = name.str();
+  stageStart = now();
+  if (options.progress)
+    options.progress(name);
+}
+
+void Frontend::endStage() {
+  if (!currentStage.empty())
+    result.times.push_back({currentStage, now() - stageStart});
+  currentStage.clear();
+}
+
+bool Frontend::fail(Outcome outcome) {
+  endStage();
+  result.outcome = outcome;
+  return false;
+}
+
+bool Frontend::fail(Outcome outcome, const llvm::Twine &message) {
+  if (outcome == Outcome::Environment)
+    result.diagnostics.environmentError(message);
+  else
+    result.diagnostics.error(message);
+  return fail(outcome);
+}
+
+bool Frontend::emitText(std::string text) {
+  endStage();
+  if (!options.output.empty() && options.output != "-")
+    return writeFile(options.output, text);
+  result.text = std::move(text);
+  return true;
+}
+
+bool Frontend::writeFile(const std::string &path, llvm::StringRef text) {
+  llvm::Error error =
+      llvm::writeToOutput(path, [&](llvm::raw_ostream &os) -> llvm::Error {
+        os << text;
+        return llvm::Error::success();
+      });
+  if (error)
+    return fail(Outcome::Environment, "cannot write '" + path + "': " +
+                                          llvm::toString(std::move(error)));
+  result.files.push_back(path);
+  return true;
+}
+
+/// The first place in a file or a `--set` that a location names.
+spec::Loc Frontend::locOf(mlir::Location location) const {
+  spec::Loc found{~0u, 0, 0};
+  const std::vector<spec::Source> &sources = result.diagnostics.sources();
+  location->walk([&](mlir::Location at) {
+    llvm::StringRef name;
+    spec::Loc loc{0, 1, 1};
+    if (auto file = llvm::dyn_cast<mlir::FileLineColLoc>(at)) {
+      name = file.getFilename();
+      loc.line = file.getLine();
+      loc.column = file.getColumn();
+    } else if (auto named = llvm::dyn_cast<mlir::NameLoc>(at)) {
+      name = named.getName();
+    }
+    for (size_t i = 0; i < sources.size() && !name.empty(); ++i)
+      if (sources[i].name == name) {
+        loc.file = i;
+        found = loc;
+        return mlir::WalkResult::interrupt();
+      }
+    return mlir::WalkResult::advance();
+  });
+  return found;
+}
+
+void Frontend::onDiagnostic(mlir::Diagnostic &diagnostic) {
+  std::string text = diagnostic.str();
+  // Ours are one line each.
+  for (char &c : text)
+    if (c == '\n')
+      c = ' ';
+  spec::Loc loc = locOf(diagnostic.getLocation());
+  switch (diagnostic.getSeverity()) {
+  case mlir::DiagnosticSeverity::Error:
+    result.diagnostics.error(loc, text);
+    break;
+  case mlir::DiagnosticSeverity::Warning:
+    result.diagnostics.warning(loc, text);
+    break;
+  case mlir::DiagnosticSeverity::Note:
+    result.diagnostics.note(loc, text);
+    break;
+  case mlir::DiagnosticSeverity::Remark:
+    return; // explain says them
+  }
+  for (mlir::Diagnostic &note : diagnostic.getNotes())
+    result.diagnostics.note(locOf(note.getLocation()), note.str());
+}
+
+bool Frontend::parse() {
+  stage("spec");
+  parsed = spec::parseSpec(options.input, result.diagnostics);
+  if (!parsed)
+    return fail(result.diagnostics.hasEnvironmentErrors() ? Outcome::Environment
+                                                          : Outcome::Error);
+  return true;
+}
+
+bool Frontend::importModule() {
+  stage("import");
+  if (!spec::checkPlannable(*parsed, result.diagnostics))
+    return fail(Outcome::Error);
+  if (dumps.enabled() && !dumps.prepare())
+    return fail(Outcome::Environment, dumps.error());
+  if (!options.profileFile.empty()) {
+    auto loaded = profile::Profile::load(options.profileFile);
+    if (!loaded)
+      return fail(Outcome::Environment, llvm::toString(loaded.takeError()));
+    profile = std::move(*loaded);
+  }
+  ImportOptions importOptions;
+  importOptions.profile = profile ? &*profile : nullptr;
+  imported = importSpec(context, *parsed, importOptions);
+  if (!imported)
+    return fail(Outcome::Error);
+  dumps.write("import", *imported);
+  return true;
+}
+
+bool Frontend::runPipeline(
+    llvm::StringRef name, llvm::function_ref<void(mlir::PassManager &)> build) {
+  stage(name);
+  mlir::PassManager manager(&context);
+  build(manager);
+  dumps.attach(manager);
+  bool good = mlir::succeeded(manager.run(*imported));
+  if (!dumps.error().empty())
+    return fail(Outcome::Environment, dumps.error());
+  if (good)
+    return true;
+  if (!result.diagnostics.hasErrors())
+    result.diagnostics.error("the passes of '" + name +
+                             "' failed without a reason; please report this");
+  return fail(Outcome::Error);
+}
+
+bool Frontend::plan(std::optional<ModuleProblem> &problem,
+                    std::optional<planner::Plan> &plan) {
+  if (!runPipeline("dedup", [&](mlir::PassManager &manager) {
+        manager.addPass(createEmbDedup());
+      }))
+    return false;
+  stage("planner");
+  auto found = problemFromModule(*imported);
+  if (mlir::failed(found))
+    return fail(Outcome::Error);
+  auto planned = planModule(*found, options.planFile);
+  if (mlir::failed(planned))
+    return fail(Outcome::Error);
+  problem = std::move(*found);
+  plan = std::move(*planned);
+  endStage();
+  return true;
+}
+
+} // namespace terrace::driver

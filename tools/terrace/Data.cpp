@@ -1,0 +1,204 @@
+//===- Data.cpp - `terrace data` ------------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Thin: the runtime's readers do the work, so that what is measured here is
+// what a model will read.
+//
+//===----------------------------------------------------------------------===//
+#include "Verbs.h"
+
+#include "runtime/data/Profile.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Process.h"
+
+namespace terrace::tool {
+
+using driver::Outcome;
+
+/// What a runtime status is to the caller of `terrace`.
+static int fail(const trc::Status &status, bool json) {
+  switch (status.code()) {
+  case TRC_BAD_INPUT:
+  case TRC_BAD_ARGUMENT:
+  case TRC_MISMATCH:
+    return fail(Outcome::Error, status.message(), json);
+  default:
+    return fail(Outcome::Environment, status.message(), json);
+  }
+}
+
+/// A line that is rewritten on a terminal; nothing elsewhere.
+static trc::data::Progress progressLine(const char *what, bool json) {
+  if (json || !llvm::sys::Process::StandardErrIsDisplayed())
+    return {};
+  return [what](int64_t rows) {
+    llvm::errs() << "\r\033[K" << what << " " << rows << " rows";
+  };
+}
+
+static void endProgress(const trc::data::Progress &progress) {
+  if (progress)
+    llvm::errs() << "\r\033[K";
+}
+
+/// The columns that the spec reads, as the runtime's parser wants them.
+static trc::data::ProfileInput profileInput(const spec::Spec &spec) {
+  trc::data::ProfileInput input;
+  input.batch = spec.batch.size;
+  for (const spec::Table &table : spec.tables)
+    input.tables.push_back({*table.name, table.rows,
+                            table.ids.kind.value != spec::IdsKind::Index});
+  input.groups = spec.dedupGroups();
+  for (const spec::Feature &f : spec.features) {
+    trc::data::FeatureColumn column;
+    column.name = *f.name;
+    column.column = *f.column;
+    column.weights = f.weights ? **f.weights : "";
+    column.strings = f.type == spec::IdType::String;
+    column.anyId = spec.tables[f.table].ids.kind != spec::IdsKind::Index;
+    input.format.features.push_back(std::move(column));
+    input.featureTable.push_back(f.table);
+    int group = -1;
+    if (f.dedup)
+      group = llvm::find(input.groups, **f.dedup) - input.groups.begin();
+    input.featureGroup.push_back(group);
+  }
+  if (spec.data) {
+    input.format.listSep = *spec.data->listSep;
+    if (spec.data->session)
+      input.format.session = **spec.data->session;
+    input.files.skipBadRows = spec.data->onBadRow == spec::OnBadRow::Skip;
+  }
+  return input;
+}
+
+int runProfile(const ProfileVerb &verb, bool json) {
+  spec::Diagnostics diagnostics;
+  std::optional<spec::Spec> spec =
+      spec::parseSpec(verb.spec.input(), diagnostics);
+  if (!spec || !spec::checkPlannable(*spec, diagnostics))
+    return report(diagnostics.hasEnvironmentErrors() ? Outcome::Environment
+                                                     : Outcome::Error,
+                  diagnostics, json);
+  std::vector<std::string> patterns = verb.data;
+  if (patterns.empty() && spec->data)
+    for (const spec::Str &path : spec->data->paths)
+      patterns.push_back(*path);
+  if (patterns.empty())
+    return fail(Outcome::Usage,
+                "the spec names no data; give data: {path: ...} or --data FILE",
+                json);
+  auto paths = trc::data::expandPaths(patterns);
+  if (!paths.ok())
+    return fail(paths.takeStatus(), json);
+  trc::data::ProfileInput input = profileInput(*spec);
+  input.files.paths = std::move(*paths);
+  if (verb.rows > 0)
+    input.maxRows = verb.rows;
+  trc::data::Progress progress = progressLine("measuring", json);
+  auto text = trc::data::measureProfile(input, progress);
+  endProgress(progress);
+  if (!text.ok())
+    return fail(text.takeStatus(), json);
+  std::string error;
+  if (!writeText(verb.output.empty() ? "-" : verb.output, *text, error))
+    return fail(Outcome::Environment, error, json);
+  if (!verb.output.empty() && json)
+    llvm::outs() << llvm::json::Value(
+                        llvm::json::Object{{"ok", true}, {"file", verb.output}})
+                 << "\n";
+  else if (!verb.output.empty())
+    llvm::outs() << "wrote " << verb.output << "\n";
+  return 0;
+}
+
+int runHead(const HeadVerb &verb, bool json) {
+  auto paths = trc::data::expandPaths(verb.files);
+  if (!paths.ok())
+    return fail(paths.takeStatus(), json);
+  llvm::json::Array files;
+  for (const std::string &path : *paths) {
+    auto columns = trc::data::columnsOf(path, {});
+    if (!columns.ok())
+      return fail(columns.takeStatus(), json);
+    auto source = trc::data::ByteSource::open(path);
+    if (!source.ok())
+      return fail(source.takeStatus(), json);
+    char separator = trc::data::separatorOf(path);
+    trc::data::LineReader lines(std::move(*source), separator == ',');
+    std::vector<std::vector<std::string>> rows;
+    std::string line;
+    for (int64_t n = 0; n <= verb.rows; ++n) {
+      auto more = lines.next(line);
+      if (!more.ok())
+        return fail(more.takeStatus(), json);
+      if (!*more)
+        break;
+      if (n == 0)
+        continue; // the header
+      std::vector<std::string_view> fields;
+      std::string unquoted;
+      trc::Status status =
+          trc::data::RowParser::split(line, separator, fields, unquoted);
+      if (!status.ok())
+        return fail(Outcome::Error,
+                    path + ":" + std::to_string(lines.lineNumber()) + ": " +
+                        status.message(),
+                    json);
+      rows.emplace_back(fields.begin(), fields.end());
+    }
+    if (json) {
+      llvm::json::Array array;
+      for (const auto &row : rows) {
+        llvm::json::Array cells;
+        for (const std::string &cell : row)
+          cells.push_back(llvm::json::fixUTF8(cell));
+        array.push_back(std::move(cells));
+      }
+      files.push_back(
+          llvm::json::Object{{"file", path},
+                             {"columns", llvm::json::Array(*columns)},
+                             {"rows", std::move(array)}});
+      continue;
+    }
+    // Column widths from what is shown; a long list of ids is cut.
+    const size_t widest = 32;
+    std::vector<size_t> widths;
+    auto grow = [&](const std::vector<std::string> &row) {
+      widths.resize(std::max(widths.size(), row.size()));
+      for (size_t i = 0; i < row.size(); ++i)
+        widths[i] = std::max(widths[i], std::min(widest, row[i].size()));
+    };
+    grow(*columns);
+    for (const auto &row : rows)
+      grow(row);
+    auto show = [&](const std::vector<std::string> &row) {
+      for (size_t i = 0; i < row.size(); ++i) {
+        std::string cell = row[i].size() <= widest
+                               ? row[i]
+                               : row[i].substr(0, widest - 3) + "...";
+        llvm::outs() << cell;
+        if (i + 1 < row.size())
+          llvm::outs().indent(widths[i] - cell.size() + 2);
+      }
+      llvm::outs() << "\n";
+    };
+    if (paths->size() > 1)
+      llvm::outs() << path << "\n";
+    show(*columns);
+    for (const auto &row : rows)
+      show(row);
+  }
+  if (json)
+    llvm::outs() << llvm::formatv("{0:2}\n",
+                                  llvm::json::Value(std::move(files)));
+  return 0;
+}
+
+} // namespace terrace::tool

@@ -1,0 +1,95 @@
+//===- Verbs.h - The verbs of `terrace` -------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One function per verb, from parsed options to an exit code. main.cpp parses
+// the command line and is the only file that knows how.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TERRACE_TOOLS_TERRACE_VERBS_H
+#define TERRACE_TOOLS_TERRACE_VERBS_H
+
+#include "Driver/Compile.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace terrace::tool {
+
+struct InitOptions {
+  std::string model = "model"; ///< its name
+  std::string output;          ///< empty: MODEL.yaml; "-": stdout
+  bool force = false;
+};
+
+/// Where a spec comes from; shared by the verbs that read one.
+struct SpecOptions {
+  std::string model, node;
+  std::vector<std::string> edits;
+  spec::SpecInput input() const { return {model, node, edits}; }
+};
+
+struct CompileVerb {
+  SpecOptions spec;
+  std::string emit = "spec";
+  std::string output, plan, profile, dumpDir, cpus;
+};
+
+struct ExplainVerb {
+  SpecOptions spec;
+  std::string plan, profile;
+};
+
+struct DiffVerb {
+  std::string before, after; ///< specs or decisions; after may be empty
+  std::string nodeBefore, node;
+  std::vector<std::string> edits; ///< of `after`
+  std::string profile;
+};
+
+struct GenerateVerb {
+  std::string workload, output = ".";
+  double scale = 1;
+  uint64_t seed = 0;
+};
+
+struct ProfileVerb {
+  SpecOptions spec;
+  std::vector<std::string> data; ///< instead of the spec's
+  std::string output;
+  int64_t rows = 0; ///< 0: all
+};
+
+struct HeadVerb {
+  std::vector<std::string> files;
+  int64_t rows = 10;
+};
+
+struct DoctorVerb {
+  std::string folder = ".";
+};
+
+int runInit(const InitOptions &options, bool json);
+int runCompile(const CompileVerb &options, bool json);
+int runExplain(const ExplainVerb &options, bool json);
+int runDiff(const DiffVerb &options, bool json);
+int runGenerate(const GenerateVerb &options, bool json);
+int runProfile(const ProfileVerb &options, bool json);
+int runHead(const HeadVerb &options, bool json);
+int runDoctor(const DoctorVerb &options, bool json);
+
+/// Prints diagnostics to stderr, one a line, or as one JSON object to stdout;
+/// returns the exit code.
+int report(driver::Outcome outcome, const spec::Diagnostics &diagnostics,
+           bool json);
+/// One error that has no place in a spec.
+int fail(driver::Outcome outcome, const std::string &message, bool json);
+
+/// Writes `text` through a temporary file; "-" is stdout. False, with the
+/// reason, if that fails.
+bool writeText(llvm::StringRef path, llvm::StringRef text, std::string &error);
+
+} // namespace terrace::tool
+
+#endif // TERRACE_TOOLS_TERRACE_VERBS_H

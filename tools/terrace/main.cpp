@@ -1,0 +1,214 @@
+//===- main.cpp - The command line of `terrace` ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Declares the verbs and their options, parses, and calls one of Verbs.h. The
+// only file with exceptions in it: CLI11 throws, and throws end here.
+//
+//===----------------------------------------------------------------------===//
+#include "Spec/Words.h"
+#include "Verbs.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/InitLLVM.h"
+
+#include <CLI/CLI.hpp>
+
+using namespace terrace;
+using namespace terrace::tool;
+
+namespace {
+
+const char exitCodes[] =
+    "Exit codes: 0 done; 1 an error in the input, or no plan fits; 2 usage; "
+    "3 the machine: files, devices, libraries.";
+
+std::string versionText() {
+  return std::string("terrace ") + TERRACE_VERSION + " (LLVM " +
+         LLVM_VERSION_STRING + ", spec 1, artifact 1)";
+}
+
+/// A text option that takes exactly one argument each time it is given, so
+/// that what follows it is not swallowed.
+CLI::Option *repeated(CLI::App *app, const std::string &name,
+                      std::vector<std::string> &values,
+                      const std::string &help) {
+  return app->add_option(name, values, help)
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
+}
+
+void addSpecOptions(CLI::App *app, SpecOptions &options) {
+  app->add_option("MODEL", options.model, "the spec, a YAML file; - is stdin")
+      ->required()
+      ->type_name("FILE");
+  app->add_option("--node", options.node,
+                  "a second file: memory, workers, target, machine, plan")
+      ->type_name("FILE");
+  repeated(app, "--set", options.edits,
+           "changes one key of the spec; list items go by name, as in "
+           "memory.tiers.dram.capacity=4GiB");
+}
+
+/// CLI11's message on one line, with what is close to it.
+int usageError(const CLI::App &app, const CLI::ParseError &error) {
+  const CLI::App *at = &app;
+  std::string path = "terrace";
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    path += " " + at->get_name();
+  }
+  std::string message = error.what();
+  for (char &c : message)
+    if (c == '\n')
+      c = ' ';
+  llvm::errs() << path << ": error: " << message << "; see " << path
+               << " --help\n";
+  return int(driver::Outcome::Usage);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  CLI::App app(
+      "Terrace compiles embedding access plans: a YAML spec of tables, "
+      "features and memory\nbecomes an executable (or a library for a "
+      "trainer) that trains tables larger than DRAM.",
+      "terrace");
+  app.footer(exitCodes);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", versionText());
+  app.get_formatter()->column_width(32);
+  bool json = false;
+  auto withJson = [&](CLI::App *verb) {
+    verb->add_flag("--json", json, "results and errors as JSON on stdout");
+    verb->footer(exitCodes);
+    verb->get_formatter()->column_width(32);
+    return verb;
+  };
+  int code = 0;
+
+  InitOptions init_;
+  CLI::App *verb =
+      withJson(app.add_subcommand("init", "writes a commented spec"));
+  verb->add_option("NAME", init_.model, "of the model")->capture_default_str();
+  verb->add_option("-o,--output", init_.output,
+                   "the file; - is stdout (default: NAME.yaml)");
+  verb->add_flag("--force", init_.force, "overwrite the file");
+  verb->callback([&] { code = runInit(init_, json); });
+
+  CompileVerb compile;
+  verb = withJson(app.add_subcommand(
+      "compile", "makes an executable of a spec, or any stage before it"));
+  addSpecOptions(verb, compile.spec);
+  std::string kinds;
+  for (llvm::StringRef kind : driver::emitNames())
+    kinds += (kinds.empty() ? "" : ", ") + kind.str();
+  verb->add_option("--emit", compile.emit, "what to make: " + kinds)
+      ->type_name("KIND")
+      ->capture_default_str();
+  verb->add_option("-o,--output", compile.output,
+                   "the file (default: stdout for text, else named after the "
+                   "model)")
+      ->type_name("FILE");
+  verb->add_option("--plan", compile.plan,
+                   "a decision (--emit=decision) to follow instead of deciding")
+      ->type_name("FILE");
+  verb->add_option("--profile", compile.profile,
+                   "measured ids (terrace data profile)")
+      ->type_name("FILE");
+  verb->add_option("--dump-dir", compile.dumpDir,
+                   "writes the IR after each pass as a numbered file")
+      ->type_name("FOLDER");
+  verb->add_option("--cpu", compile.cpus,
+                   "images to build, separated by commas: x86-64-v3, "
+                   "x86-64-v4, native (default: target.arch of the spec)")
+      ->type_name("LIST");
+  verb->callback([&] { code = runCompile(compile, json); });
+
+  ExplainVerb explain;
+  verb = withJson(app.add_subcommand(
+      "explain",
+      "where each table goes and why, what a step costs, what binds"));
+  addSpecOptions(verb, explain.spec);
+  verb->add_option("--plan", explain.plan, "explains this decision instead")
+      ->type_name("FILE");
+  verb->add_option("--profile", explain.profile,
+                   "measured ids (terrace data profile)")
+      ->type_name("FILE");
+  verb->callback([&] { code = runExplain(explain, json); });
+
+  DiffVerb diff;
+  verb = withJson(app.add_subcommand(
+      "diff", "what changes between two specs, or two decisions"));
+  verb->add_option("BEFORE", diff.before, "a spec or a decision")
+      ->required()
+      ->type_name("FILE");
+  verb->add_option("AFTER", diff.after,
+                   "another one (default: BEFORE with --set and --node)")
+      ->type_name("FILE");
+  repeated(verb, "--set", diff.edits, "changes one key of AFTER");
+  verb->add_option("--node", diff.node, "node file of AFTER")
+      ->type_name("FILE");
+  verb->add_option("--node-before", diff.nodeBefore, "node file of BEFORE")
+      ->type_name("FILE");
+  verb->add_option("--profile", diff.profile,
+                   "measured ids (terrace data profile)")
+      ->type_name("FILE");
+  verb->callback([&] { code = runDiff(diff, json); });
+
+  CLI::App *data = app.add_subcommand("data", "makes and looks at data");
+  data->require_subcommand(1);
+  data->footer(exitCodes);
+  ProfileVerb profile;
+  verb = withJson(data->add_subcommand(
+      "profile", "measures ids, for --profile: unique per batch, reuse, "
+                 "sessions, miss ratio"));
+  addSpecOptions(verb, profile.spec);
+  verb->add_option("--data", profile.data, "instead of the spec's data.path")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  verb->add_option("-o,--output", profile.output, "the file (default: stdout)");
+  verb->add_option("--rows", profile.rows, "reads no more than this (0: all)")
+      ->capture_default_str();
+  verb->callback([&] { code = runProfile(profile, json); });
+
+  HeadVerb head;
+  verb = withJson(
+      data->add_subcommand("head", "shows the first rows, column by column"));
+  verb->add_option("FILES", head.files, "TSV or CSV, plain or gzip")
+      ->required();
+  verb->add_option("-n,--rows", head.rows, "how many")->capture_default_str();
+  verb->callback([&] { code = runHead(head, json); });
+
+  DoctorVerb doctor;
+  verb = withJson(app.add_subcommand(
+      "doctor", "checks what this machine offers, by doing it"));
+  verb->add_option("FOLDER", doctor.folder, "where states would lie")
+      ->capture_default_str();
+  verb->callback([&] { code = runDoctor(doctor, json); });
+
+  // CLI11 would only say that a verb is required.
+  std::vector<llvm::StringRef> verbs = {"init", "compile", "explain",
+                                        "diff", "data",    "doctor"};
+  if (argc > 1 && argv[1][0] != '-' && !llvm::is_contained(verbs, argv[1])) {
+    llvm::errs() << "terrace: error: '" << argv[1] << "' is not a verb"
+                 << spec::didYouMean(argv[1], verbs)
+                 << " (verbs: " << spec::listOf(verbs) << ")\n";
+    return int(driver::Outcome::Usage);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    // Help and version are thrown as well.
+    if (error.get_exit_code() == 0)
+      return app.exit(error);
+    return usageError(app, error);
+  } catch (const std::exception &error) {
+    llvm::errs() << "terrace: error: " << error.what() << "\n";
+    return int(driver::Outcome::Environment);
+  }
+  return code;
+}
