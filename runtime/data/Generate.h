@@ -24,8 +24,8 @@ struct Workload {
 const std::vector<Workload> &workloads();
 
 struct GenerateOptions {
-  std::string workload;     // a name of workloads(), in any case
-  double scale = 1;         // of rows and samples
+  std::string workload; // a name of workloads(), in any case
+  double scale = 1;     // of rows and samples
   uint64_t seed = 0;
   std::string folder = "."; // made if it is missing
 };
