@@ -20,6 +20,10 @@ endif()
 # COMPILER  optimised lightly in the dev preset, since compile time is what matters there.
 function(terrace_target_options target kind)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-unused-parameter $<$<CXX_COMPILER_ID:GNU>:-Wno-psabi>)
+  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    # libstdc++ 12 uses its own deprecated get_temporary_buffer inside std::stable_sort.
+    target_compile_options(${target} PRIVATE -Wno-deprecated-declarations)
+  endif()
   if(TERRACE_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
