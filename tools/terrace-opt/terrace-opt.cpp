@@ -5,7 +5,7 @@
 // The work horse of the lit tests: parses, verifies, runs passes, prints.
 //
 //===----------------------------------------------------------------------===//
-#include "Transforms/Emb/EmbPasses.h"
+#include "Pipelines/Pipelines.h"
 #include "dialects/emb/Emb.h"
 #include "dialects/plan/Plan.h"
 
@@ -24,7 +24,8 @@ int main(int argc, char **argv) {
                   mlir::LLVM::LLVMDialect, mlir::scf::SCFDialect,
                   mlir::vector::VectorDialect>();
   mlir::registerTransformsPasses();
-  terrace::registerEmbPasses();
+  terrace::registerTerracePasses();
+  terrace::registerTerracePipelines();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Terrace's optimizer driver\n", registry));
 }

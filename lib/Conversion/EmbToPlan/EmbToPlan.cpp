@@ -131,10 +131,9 @@ private:
     if (cached)
       policy = placement.getPolicy() ? placement.getPolicy()
                                      : b.getStringAttr("lru");
-    std::string kernel;
-    if (!table.features.empty())
-      kernel =
-          updateConfig(table).getKernelName(plan::KernelKind::SegmentUpdate);
+    // Also for a table that no feature reads: a group has one.
+    std::string kernel =
+        updateConfig(table).getKernelName(plan::KernelKind::SegmentUpdate);
     auto group = plan::GroupOp::create(
         b, op.getLoc(), b.getStringAttr("t_" + op.getSymName().str()),
         b.getArrayAttr({FlatSymbolRefAttr::get(op)}), record,
@@ -145,8 +144,7 @@ private:
         b.getDenseI64ArrayAttr({0}), b.getI64IntegerAttr(ids),
         b.getI64IntegerAttr(unique),
         cached ? b.getI64IntegerAttr(unique) : IntegerAttr(),
-        kernel.empty() ? FlatSymbolRefAttr()
-                       : FlatSymbolRefAttr::get(b.getContext(), kernel));
+        FlatSymbolRefAttr::get(b.getContext(), kernel));
     groups.push_back(group);
   }
 
@@ -188,8 +186,7 @@ private:
     for (const FeatureFacts &f : facts.features)
       make(gatherConfig(f), plan::KernelKind::GatherPool);
     for (const TableFacts &table : facts.tables)
-      if (!table.features.empty())
-        make(updateConfig(table), plan::KernelKind::SegmentUpdate);
+      make(updateConfig(table), plan::KernelKind::SegmentUpdate);
   }
 
   //--- The program ----------------------------------------------------------

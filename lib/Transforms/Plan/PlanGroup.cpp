@@ -67,10 +67,39 @@ public:
     }
     for (Operation *op : llvm::reverse(dead))
       op->erase();
+    mergeCarries();
     return success();
   }
 
 private:
+  /// Carries of merged groups yield one token now: one carry is enough.
+  void mergeCarries() {
+    plan::PipelineOp pipeline = program.getPipeline();
+    plan::YieldOp yield = pipeline.getYield();
+    Block &body = pipeline.getBody().front();
+    SmallVector<int64_t> distances(pipeline.getDistances());
+    for (int i = int(distances.size()) - 1; i > 0; --i)
+      for (int k = 0; k < i; ++k) {
+        if (distances[k] != distances[i] ||
+            yield.getTokens()[k] != yield.getTokens()[i])
+          continue;
+        body.getArgument(i).replaceAllUsesWith(body.getArgument(k));
+        body.eraseArgument(i);
+        yield.getTokensMutable().erase(i);
+        distances.erase(distances.begin() + i);
+        break;
+      }
+    pipeline.setDistances(distances);
+    for (Operation &op : body)
+      if (auto stage = dyn_cast<plan::PlanStageOpInterface>(op)) {
+        auto after = stage.getAfterOperands();
+        llvm::SetVector<Value> once(after.begin(), after.end());
+        if (once.size() != after.size())
+          stage.getAfterOperandsMutable().assign(
+              ValueRange(once.getArrayRef()));
+      }
+  }
+
   void collect() {
     plan::PipelineOp pipeline = program.getPipeline();
     for (Operation &op : pipeline.getBody().front()) {
