@@ -205,8 +205,8 @@ LogicalResult WorkerProgram::clone(Operation &op) {
 LogicalResult WorkerProgram::build() {
   auto program = emb::StepOp::create(
       b, step.getLoc(),
-      (step.getSymName() + "_w" + std::to_string(worker)).str(), localBatch(),
-      step.getMaxIds(), worker, workers);
+      (step.getSymName() + "_w" + std::to_string(worker)).str(),
+      static_cast<int64_t>(step.getBatch()), step.getMaxIds(), worker, workers);
   b.setInsertionPointToStart(&program.getBody().emplaceBlock());
   for (Operation &op : step.getBody().front())
     if (failed(clone(op)))

@@ -129,7 +129,7 @@ TEST_F(ImportTest, RetailDecidesAsPinned) {
 
 TEST_F(ImportTest, BudgetErrorsPointAtTheTier) {
   std::string text = retail.str();
-  text.replace(text.find("8MiB"), 4, "8KiB");
+  text.replace(text.find("8MiB"), 4, "80KiB");
   OwningOpRef<ModuleOp> module = import(text);
   ASSERT_TRUE(module);
   EXPECT_TRUE(failed(run(*module, {dedup, decide})));
