@@ -39,6 +39,20 @@
 
 namespace terrace::emb {
 
+// What the ops that are not pure act on.
+struct VerdictResource : mlir::SideEffects::Resource::Base<VerdictResource> {
+  llvm::StringRef getName() final { return "emb.verdict"; }
+};
+struct HeadResource : mlir::SideEffects::Resource::Base<HeadResource> {
+  llvm::StringRef getName() final { return "emb.head"; }
+};
+struct TablesResource : mlir::SideEffects::Resource::Base<TablesResource> {
+  llvm::StringRef getName() final { return "emb.tables"; }
+};
+struct ChannelResource : mlir::SideEffects::Resource::Base<ChannelResource> {
+  llvm::StringRef getName() final { return "emb.channel"; }
+};
+
 /// The module's numerics; `strict` where the attribute is absent.
 bool isStrict(mlir::Operation *op);
 /// The module's machine, null where none was given.

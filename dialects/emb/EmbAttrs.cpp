@@ -10,6 +10,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <charconv>
 #include <cmath>
 
 using namespace mlir;
@@ -28,7 +29,21 @@ FailureOr<F64> terrace::emb::parseF64(AsmParser &parser) {
 }
 
 void terrace::emb::printF64(AsmPrinter &printer, F64 value) {
-  printer.printFloat(APFloat(value.value));
+  if (!std::isfinite(value.value)) {
+    printer.printFloat(APFloat(value.value)); // as the bits
+    return;
+  }
+  // The shortest digits that read back to the same bits; MLIR's floats need a
+  // point.
+  char text[32];
+  auto [end, error] = std::to_chars(text, text + sizeof text, value.value);
+  StringRef digits(text, end - text);
+  assert(error == std::errc() && "a double has at most 24 characters");
+  (void)error;
+  auto [mantissa, exponent] = digits.split('e');
+  printer << mantissa << (mantissa.contains('.') ? "" : ".0");
+  if (!exponent.empty())
+    printer << 'e' << exponent;
 }
 
 FailureOr<SmallVector<F64>> terrace::emb::parseF64List(AsmParser &parser) {

@@ -119,8 +119,7 @@ def Emb_MachineAttr : Emb_Attr<"Machine", "machine"> {
                         OptionalParameter<"::mlir::StringAttr">:$gpu,
                         OptionalParameter<"::mlir::DictionaryAttr">:$figures);
   let assemblyFormat = [{
-    `<` `cpu` $cpu `,` `cores` $cores (`,` `gpu` $gpu^)?
-        (`,` `figures` $figures^)? `>`
+    `<` `cpu` $cpu `,` `cores` $cores (`gpu` $gpu^)? (`figures` $figures^)? `>`
   }];
   let extraClassDeclaration = [{
     /// The figure `name` of `part`, if it was measured.

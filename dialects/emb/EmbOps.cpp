@@ -56,6 +56,25 @@ static void printDedupTypes(OpAsmPrinter &printer, Operation *,
 #include "dialects/emb/EmbOps.cpp.inc"
 
 //===----------------------------------------------------------------------===//
+// Effects
+//===----------------------------------------------------------------------===//
+
+using MemoryEffect = SideEffects::EffectInstance<MemoryEffects::Effect>;
+
+void CheckOp::getEffects(SmallVectorImpl<MemoryEffect> &effects) {
+  effects.emplace_back(MemoryEffects::Write::get(), VerdictResource::get());
+}
+void DenseOp::getEffects(SmallVectorImpl<MemoryEffect> &effects) {
+  effects.emplace_back(MemoryEffects::Write::get(), HeadResource::get());
+}
+void CommitOp::getEffects(SmallVectorImpl<MemoryEffect> &effects) {
+  effects.emplace_back(MemoryEffects::Write::get(), TablesResource::get());
+}
+void ExchangeOp::getEffects(SmallVectorImpl<MemoryEffect> &effects) {
+  effects.emplace_back(MemoryEffects::Write::get(), ChannelResource::get());
+}
+
+//===----------------------------------------------------------------------===//
 // Tables of values
 //===----------------------------------------------------------------------===//
 

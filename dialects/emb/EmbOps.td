@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Inputs, ids, look-ups, the boundary to the head, and updates. All are pure
-// but `emb.commit` and `emb.exchange`.
+// but check (its verdict), dense (the head), commit and exchange.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TERRACE_EMB_OPS
@@ -16,6 +16,9 @@ include "dialects/emb/EmbSymbolOps.td"
 class Emb_StepBodyOp<string mnem, list<Trait> traits = []>
     : Emb_Op<mnem, !listconcat([HasParent<"::terrace::emb::StepOp">], traits)>;
 
+// Effects on the world outside of the step, each on a resource of its own
+// (EmbEffects in Emb.h), so that they neither die nor block pure ops.
+defvar OutsideEffects = DeclareOpInterfaceMethods<MemoryEffectsOpInterface>;
 defvar SymbolUser = DeclareOpInterfaceMethods<SymbolUserOpInterface>;
 def Emb_PoolingArrayAttr
     : TypedArrayAttrBase<Emb_PoolingAttr, "array of poolings">;
@@ -90,7 +93,7 @@ def Emb_FeatureOp : Emb_StepBodyOp<"feature", [Pure]> {
 // Ids
 //===----------------------------------------------------------------------===//
 
-def Emb_CheckOp : Emb_StepBodyOp<"check", [Pure, SymbolUser,
+def Emb_CheckOp : Emb_StepBodyOp<"check", [OutsideEffects, SymbolUser,
     InferTypeOpAdaptor]> {
   let summary = "one verdict over all ids of a step";
   let description = [{
@@ -225,7 +228,7 @@ def Emb_GradWeightsOp : Emb_StepBodyOp<"grad_weights", [Pure, SymbolUser]> {
 // The head
 //===----------------------------------------------------------------------===//
 
-def Emb_DenseOp : Emb_StepBodyOp<"dense", [Pure]> {
+def Emb_DenseOp : Emb_StepBodyOp<"dense", [OutsideEffects]> {
   let summary = "the boundary to the head, or to the trainer";
   let description = [{
     Operands: samples, pooled outputs in feature order, dense columns (`dlrm`
@@ -314,7 +317,7 @@ def Emb_UpdateOp : Emb_StepBodyOp<"update", [Pure, SymbolUser,
   let hasVerifier = 1;
 }
 
-def Emb_CommitOp : Emb_StepBodyOp<"commit", [SymbolUser]> {
+def Emb_CommitOp : Emb_StepBodyOp<"commit", [OutsideEffects, SymbolUser]> {
   let summary = "makes the step's updates the tables' states, all at once";
   let arguments = (ins FlatSymbolRefArrayAttr:$tables,
                        Variadic<Emb_StateType>:$states);
@@ -328,7 +331,7 @@ def Emb_CommitOp : Emb_StepBodyOp<"commit", [SymbolUser]> {
 // Workers
 //===----------------------------------------------------------------------===//
 
-def Emb_ExchangeOp : Emb_StepBodyOp<"exchange", [SymbolUser]> {
+def Emb_ExchangeOp : Emb_StepBodyOp<"exchange", [OutsideEffects, SymbolUser]> {
   let summary = "this worker's part in a channel";
   let description = [{
     `to_owner`: one operand per item, results for the items that this worker
