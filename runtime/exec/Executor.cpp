@@ -350,6 +350,11 @@ void Executor::complete(int op, int64_t t) {
   advance();
 }
 
+bool Executor::isDone(int op, int64_t t) const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return done(op, t);
+}
+
 bool Executor::awaitDone(int op, int64_t t) {
   std::unique_lock<std::mutex> lock(mutex);
   ++waitingForOps;

@@ -84,6 +84,7 @@ public:
   //--- The runner -----------------------------------------------------------
   /// Completes an io instance whose run() returned false; from any thread.
   void complete(int op, int64_t t);
+  bool isDone(int op, int64_t t) const;
   /// Inside an op: blocks until another instance, which must not depend on the
   /// caller or on this lane, has completed. False when interrupted.
   bool awaitDone(int op, int64_t t);

@@ -50,7 +50,8 @@ void Pipeline::spill(Batch &b, GroupRuntime &g) {
   for (int64_t t = b.t - 1; t >= executor.completed(); --t) {
     const Batch &other = batch(t);
     const Probe &q = other.probes[g.index];
-    if (other.failed)
+    // Once a fetch is done, its probe's arrays may be in use again.
+    if (executor.isDone(g.fetchOp, t) || other.failed)
       continue;
     bool reads = false;
     for (uint32_t k = q.fromHome; k < q.fromHome + q.fromBuffer && !reads; ++k)
@@ -74,10 +75,18 @@ void Pipeline::storeVictims(Batch &b, GroupRuntime &g) {
   const Probe &p = b.probes[g.index];
   if (!p.victims)
     return;
+  // The rows from the records: the probe's arrays are free after unpin, which
+  // does not wait for us.
+  const char *records = slot(g.writeRing, b.t);
+  g.victimRows.resize(p.victims);
+  for (uint32_t v = 0; v < p.victims; ++v) {
+    RecordHeader header;
+    std::memcpy(&header, records + v * g.plan->storeBytes, sizeof(header));
+    g.victimRows[v] = header.row;
+  }
   Status s = announceWrite();
   if (s.ok())
-    s = g.store->write(p.writeSlot, p.victimRow, p.victims,
-                       slot(g.writeRing, b.t));
+    s = g.store->write(p.writeSlot, g.victimRows.data(), p.victims, records);
   if (!s.ok())
     poison(std::move(s));
 }

@@ -76,7 +76,8 @@ struct GroupRuntime {
   std::vector<RowInit> inits;              // by position in plan->tables
   std::vector<trc_gather_pool_fn> gathers; // by position in plan->features
   trc_segment_update_fn update = nullptr;
-  // Rings and the depth of the write buffer.
+  std::vector<uint32_t> victimRows; // scratch of store
+  // Rings, and ops that others await.
   int uniqueRing = -1, probeRing = -1, stagingRing = -1, writeRing = -1,
       pooledRing = -1, fetchOp = -1, storeOp = -1;
 

@@ -47,7 +47,8 @@ void compareTables(Session &session,
         ++s;
       }
       ASSERT_TRUE(sameBits(got, record))
-          << "table " << def.name << ", row " << row;
+          << "table " << def.name << ", row " << row << " of " << def.rows
+          << ", stats " << session.stats().dump();
     }
   }
 }
@@ -57,6 +58,8 @@ void run(const Model &model, int steps, uint64_t seed, uint32_t threads = 2,
          int mostAhead = 100) {
   Folder folder;
   Artifact artifact(model);
+  if (std::getenv("TERRACE_TEST_SHOW"))
+    std::fprintf(stderr, "%s\n", artifact.text().c_str());
   auto made = trc::reference::Interpreter::create(artifact.text());
   ASSERT_TRUE(made.ok()) << made.takeStatus().message();
   trc::reference::Interpreter &reference = **made;
