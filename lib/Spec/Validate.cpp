@@ -247,10 +247,8 @@ void Validator::pin(const PlacePin &pin) {
             path + ".cache: '" + *tier->name + "' (" + name(tier->kind.value) +
                 ") is not faster than the home '" + *home->name + "' (" +
                 name(home->kind.value) + ")");
-    if (cache.bytes > tier->capacity && tier->capacity > 0)
-      error(cache.bytes.loc, path + ".cache: " + printSize(cache.bytes) +
-                                 " is more than tier '" + *tier->name +
-                                 "' has, " + printSize(tier->capacity));
+    // A cache larger than its tier is the planner's to refuse: it names the
+    // smallest capacity that fits, with rings and directory.
   }
 }
 

@@ -372,11 +372,6 @@ const Case cases[] = {
                "n, kind: nvme, capacity: 1GiB, path: x}]}\n"
                "plan: {place: [{tables: a, home: d, cache: {n: 1KiB}}]}\n"),
      {"is nvme, the slowest kind"}},
-    {"PinCacheTooLarge",
-     withLines("memory: {tiers: [{name: d, kind: dram, capacity: 1MiB}, {name: "
-               "n, kind: nvme, capacity: 1GiB, path: x}]}\n"
-               "plan: {place: [{tables: a, home: n, cache: {d: 2MiB}}]}\n"),
-     {"2MiB is more than tier 'd' has, 1MiB"}},
     {"PinNothing",
      withLines("plan: {place: [{tables: a}]}\n"),
      {"pins nothing"}},
