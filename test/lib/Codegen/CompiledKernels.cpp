@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstring>
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 using namespace terrace;
 using namespace terrace::test;
@@ -99,8 +100,28 @@ bool terrace::test::canRun(int image) {
          __builtin_cpu_supports("avx512vl");
 }
 
-bool terrace::test::sameFloats(const std::vector<float> &a,
-                               const std::vector<float> &b,
+static constexpr size_t page = 4096;
+
+static size_t wholePages(size_t bytes) {
+  return (bytes + page - 1) / page * page;
+}
+
+void *terrace::test::allocateGuarded(size_t bytes) {
+  const size_t data = wholePages(bytes);
+  char *base =
+      static_cast<char *>(mmap(nullptr, data + page, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (base == MAP_FAILED || mprotect(base + data, page, PROT_NONE))
+    llvm::report_fatal_error("no memory for a guarded array");
+  return base + data - bytes;
+}
+
+void terrace::test::freeGuarded(void *data, size_t bytes) {
+  const size_t whole = wholePages(bytes);
+  munmap(static_cast<char *>(data) + bytes - whole, whole + page);
+}
+
+bool terrace::test::sameFloats(llvm::ArrayRef<float> a, llvm::ArrayRef<float> b,
                                std::string &where) {
   for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     if (i < a.size() && i < b.size() &&

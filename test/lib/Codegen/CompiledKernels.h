@@ -56,8 +56,27 @@ bool canRun(int image);
 bool succeeded(llvm::Error error);
 
 /// The same bits, or NaN on both sides.
-bool sameFloats(const std::vector<float> &a, const std::vector<float> &b,
+bool sameFloats(llvm::ArrayRef<float> a, llvm::ArrayRef<float> b,
                 std::string &where);
+
+void *allocateGuarded(size_t bytes);
+void freeGuarded(void *data, size_t bytes);
+
+/// Ends at a page that must not be touched, so that a kernel that reads or
+/// writes past the end of an array crashes the test.
+template <typename T> struct GuardAllocator {
+  using value_type = T;
+  GuardAllocator() = default;
+  template <typename U> GuardAllocator(const GuardAllocator<U> &) {}
+  T *allocate(size_t n) {
+    return static_cast<T *>(allocateGuarded(n * sizeof(T)));
+  }
+  void deallocate(T *p, size_t n) { freeGuarded(p, n * sizeof(T)); }
+  bool operator==(const GuardAllocator &) const { return true; }
+  bool operator!=(const GuardAllocator &) const { return false; }
+};
+/// Guarded only at its capacity: call shrink_to_fit() when it is filled.
+template <typename T> using Guarded = std::vector<T, GuardAllocator<T>>;
 
 /// Mostly ordinary values of many magnitudes, some zeros of both signs and
 /// denormals.

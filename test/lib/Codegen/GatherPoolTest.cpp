@@ -4,7 +4,7 @@
 //
 // Bit for bit, every pooling and image for each dimension: empty bags,
 // duplicates, rows at odd multiples of four bytes, calls that split the range,
-// and guard words around every output.
+// and a page behind every array that must not be touched.
 //
 //===----------------------------------------------------------------------===//
 #include "CompiledKernels.h"
@@ -39,7 +39,7 @@ std::vector<KernelConfig> configsOf(int64_t dim) {
 struct Batch {
   explicit Batch(int64_t dim, unsigned seed) : pitch(4 * dim + 4) {
     std::mt19937 random(seed);
-    rows.resize(1 + tableRows * (dim + 1));
+    rows.resize(1 + tableRows * (dim + 1) - 1); // the last without padding
     for (float &value : rows)
       value = randomFloat(random);
     for (uint32_t i = 0; i < tableRows; ++i)
@@ -56,25 +56,30 @@ struct Batch {
       }
       offsets.push_back(int32_t(x.size()));
     }
+    rows.shrink_to_fit();
+    weights.shrink_to_fit();
+    slots.shrink_to_fit();
+    x.shrink_to_fit();
+    offsets.shrink_to_fit();
   }
   const char *base() const {
     return reinterpret_cast<const char *>(rows.data() + 1);
   }
 
   int64_t pitch;
-  std::vector<float> rows, weights;
-  std::vector<uint32_t> slots, x;
-  std::vector<int32_t> offsets;
+  Guarded<float> rows, weights;
+  Guarded<uint32_t> slots, x;
+  Guarded<int32_t> offsets;
 };
 
 struct Output {
   explicit Output(int64_t elements)
-      : values(elements + 2 * guardWords, guardFloat),
-        winners(elements + 2 * guardWords, guardInt) {}
+      : values(guardWords + elements, guardFloat),
+        winners(guardWords + elements, guardInt) {}
   float *out() { return values.data() + guardWords; }
   int32_t *winner() { return winners.data() + guardWords; }
-  std::vector<float> values;
-  std::vector<int32_t> winners;
+  Guarded<float> values; // guard words before, a guard page behind
+  Guarded<int32_t> winners;
 };
 
 class GatherPool : public testing::TestWithParam<int64_t> {};

@@ -5,7 +5,8 @@
 // Bit for bit, every optimizer with and without decay and each image, for each
 // dimension, over several steps so that the state counts: long and empty
 // segments, gradients shared by rows, rows at odd multiples of four bytes,
-// calls that split the range, and a guard word behind every row.
+// calls that split the range, a guard word behind every row, and a page behind
+// every array that must not be touched.
 //
 //===----------------------------------------------------------------------===//
 #include "CompiledKernels.h"
@@ -32,7 +33,7 @@ std::vector<KernelConfig> configsOf(int64_t dim) {
 
 /// hp as docs/artifact.md orders it; hp[1] of a kernel without decay is NaN,
 /// which shows in the result if it is ever read.
-std::vector<float> hyperparameters(const KernelConfig &config) {
+Guarded<float> hyperparameters(const KernelConfig &config) {
   const float decay =
       config.decay ? 0.0125f : std::numeric_limits<float>::quiet_NaN();
   switch (config.optimizer) {
@@ -62,10 +63,15 @@ struct Step {
       }
       seg.push_back(int32_t(occ.size()));
     }
+    grads.shrink_to_fit();
+    coef.shrink_to_fit();
+    slots.shrink_to_fit();
+    occ.shrink_to_fit();
+    seg.shrink_to_fit();
   }
-  std::vector<float> grads, coef;
-  std::vector<uint32_t> slots, occ;
-  std::vector<int32_t> seg;
+  Guarded<float> grads, coef;
+  Guarded<uint32_t> slots, occ;
+  Guarded<int32_t> seg;
 };
 
 class SegmentUpdate : public testing::TestWithParam<int64_t> {};
@@ -74,13 +80,14 @@ void compare(const CompiledKernels &kernels, const KernelConfig &config,
              int image) {
   std::mt19937 random(unsigned(config.dim) * 31 + unsigned(config.optimizer));
   const int64_t width = config.dim + config.stateFloats() + 1;
-  std::vector<float> expected(1 + tableRows * width);
+  // The last row ends where the array does, without its guard word.
+  Guarded<float> expected(1 + tableRows * width - 1);
   for (int64_t row = 0; row < tableRows; ++row)
-    for (int64_t c = 0; c < width; ++c)
+    for (int64_t c = 0; c < width - (row == tableRows - 1); ++c)
       expected[1 + row * width + c] = c < config.dim  ? randomFloat(random)
                                       : c < width - 1 ? 0.0f
                                                       : guard;
-  std::vector<float> actual = expected, hp = hyperparameters(config);
+  Guarded<float> actual = expected, hp = hyperparameters(config);
   auto kernel = reinterpret_cast<trc_segment_update_fn>(
       const_cast<void *>(kernels.find(config, image)));
   ASSERT_NE(kernel, nullptr);
