@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Driver/Compile.h"
+#include "Driver/Backend.h"
 #include "Driver/Frontend.h"
 
 #include "Planner/Decision.h"
@@ -16,7 +17,9 @@
 
 namespace terrace::driver {
 
-static const llvm::StringRef emitWords[] = {"spec", "mlir", "decision"};
+static const llvm::StringRef emitWords[] = {"spec", "mlir",     "decision",
+                                            "plan", "artifact", "llvm",
+                                            "obj",  "lib",      "exe"};
 
 llvm::ArrayRef<llvm::StringRef> emitNames() { return emitWords; }
 
@@ -50,11 +53,20 @@ bool run(const CompileOptions &options, CompileResult &result) {
     return false;
   if (options.emit == Emit::Spec)
     return frontend.emitText(spec::printSpec(frontend.spec()));
+  Backend backend(frontend, options, result);
+  if (options.emit >= Emit::Artifact && !backend.check())
+    return false;
   if (!frontend.importModule())
     return false;
   if (options.emit == Emit::Mlir)
     return frontend.emitText(printed(frontend.module()));
-  return emitDecision(frontend);
+  if (options.emit == Emit::Decision)
+    return emitDecision(frontend);
+  if (!frontend.runEmbPasses() || !frontend.runPlanPasses())
+    return false;
+  if (options.emit == Emit::Plan)
+    return frontend.emitText(printed(frontend.module()));
+  return backend.run();
 }
 
 } // namespace

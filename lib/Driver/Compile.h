@@ -33,6 +33,12 @@ enum class Emit {
   Spec,     ///< the resolved spec, as YAML
   Mlir,     ///< the imported emb module
   Decision, ///< what the planner decided, for --plan
+  Plan,     ///< the plan module after all passes
+  Artifact, ///< the plan as the runtime reads it, JSON
+  Llvm,     ///< the kernels as LLVM IR
+  Obj,      ///< kernels and artifact as one relocatable object
+  Lib,      ///< a shared library, and a header with the model's names
+  Exe,      ///< an executable
 };
 /// By name; none for any other word.
 std::optional<Emit> parseEmit(llvm::StringRef word);
@@ -40,7 +46,7 @@ llvm::ArrayRef<llvm::StringRef> emitNames();
 
 struct CompileOptions {
   spec::SpecInput input;
-  Emit emit = Emit::Spec;
+  Emit emit = Emit::Exe;
   std::string output;      ///< empty: stdout for text, else from the model
   std::string planFile;    ///< a decision to start from; empty: decide
   std::string profileFile; ///< measured ids; empty: assumptions

@@ -6,6 +6,8 @@
 #include "Driver/Frontend.h"
 
 #include "Import/ImportSpec.h"
+#include "Pipelines/Pipelines.h"
+#include "Reference/Flatten.h"
 #include "Transforms/Emb/EmbPasses.h"
 #include "dialects/plan/Plan.h"
 
@@ -27,7 +29,10 @@ Frontend::Frontend(const CompileOptions &options, CompileResult &result)
       context(mlir::MLIRContext::Threading::DISABLED),
       handler(context.getDiagEngine().registerHandler(
           [this](mlir::Diagnostic &d) { onDiagnostic(d); })),
-      dumps(options.dumpDir) {}
+      dumps(options.dumpDir) {
+  // Messages are for users; the dumps show the ops.
+  context.printOpOnDiagnostic(false);
+}
 
 Frontend::~Frontend() { context.getDiagEngine().eraseHandler(handler); }
 
@@ -176,10 +181,30 @@ bool Frontend::runPipeline(
   return fail(Outcome::Error);
 }
 
+bool Frontend::runEmbPasses() {
+  auto flat = flattenStep(*imported, "train");
+  if (mlir::failed(flat))
+    return fail(Outcome::Error);
+  flattened = std::move(*flat);
+  return runPipeline("emb", [&](mlir::PassManager &manager) {
+    EmbPipelineOptions embOptions;
+    embOptions.planFile = options.planFile;
+    buildEmbPipeline(manager, embOptions);
+  });
+}
+
+bool Frontend::runPlanPasses() {
+  return runPipeline(
+      "plan", [&](mlir::PassManager &manager) { buildPlanPipeline(manager); });
+}
+
 bool Frontend::plan(std::optional<ModuleProblem> &problem,
                     std::optional<planner::Plan> &plan) {
   if (!runPipeline("dedup", [&](mlir::PassManager &manager) {
-        manager.addPass(createEmbDedup());
+        // As the pipeline begins.
+        EmbDedupOptions dedup;
+        dedup.minFactor = EmbPipelineOptions().minDedupFactor;
+        manager.addPass(createEmbDedup(dedup));
       }))
     return false;
   stage("planner");

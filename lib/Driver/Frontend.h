@@ -41,7 +41,7 @@ public:
   const spec::Spec &spec() const { return *parsed; }
   mlir::ModuleOp module() { return *imported; }
   /// The imported module as the reference program, taken before any pass.
-  llvm::json::Value takeReference() { return std::move(reference); }
+  const llvm::json::Value &reference() const { return flattened; }
   Dump &dump() { return dumps; }
 
   /// To -o, else to `result.text`.
@@ -69,7 +69,7 @@ private:
   std::optional<spec::Spec> parsed;
   std::optional<profile::Profile> profile;
   mlir::OwningOpRef<mlir::ModuleOp> imported;
-  llvm::json::Value reference = nullptr;
+  llvm::json::Value flattened = nullptr;
   Dump dumps;
   std::string currentStage;
   double stageStart = 0;

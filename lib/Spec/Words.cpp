@@ -299,6 +299,15 @@ std::string didYouMean(llvm::StringRef word,
   for (const OtherName &other : otherNames)
     if (other.name == plain && llvm::is_contained(allowed, other.ours))
       return quote(other.ours);
+  // Swapped letters of a short word, as in dmi.
+  auto letters = [](std::string text) {
+    llvm::sort(text);
+    return text;
+  };
+  for (llvm::StringRef candidate : allowed)
+    if (candidate.size() == word.size() && word.size() <= 4 &&
+        letters(normalised(candidate)) == letters(plain))
+      return quote(candidate);
   llvm::StringRef best;
   unsigned limit = word.size() <= 3 ? 1 : word.size() <= 7 ? 2 : 3;
   for (llvm::StringRef candidate : allowed) {

@@ -6,8 +6,10 @@
 // what a model will read.
 //
 //===----------------------------------------------------------------------===//
+#include "Spec/Words.h"
 #include "Verbs.h"
 
+#include "runtime/data/Generate.h"
 #include "runtime/data/Profile.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -45,6 +47,69 @@ static trc::data::Progress progressLine(const char *what, bool json) {
 static void endProgress(const trc::data::Progress &progress) {
   if (progress)
     llvm::errs() << "\r\033[K";
+}
+
+int runGenerate(const GenerateVerb &verb, bool json) {
+  const std::vector<trc::data::Workload> &workloads = trc::data::workloads();
+  std::vector<llvm::StringRef> names;
+  for (const trc::data::Workload &workload : workloads)
+    names.push_back(workload.name);
+  if (verb.workload == "list") {
+    llvm::json::Array list;
+    for (const trc::data::Workload &workload : workloads) {
+      if (!json)
+        llvm::outs() << llvm::formatv("{0,-12} {1}\n", workload.name,
+                                      workload.description);
+      list.push_back(llvm::json::Object{{"name", workload.name},
+                                        {"description", workload.description}});
+    }
+    if (json)
+      llvm::outs() << llvm::formatv("{0:2}\n",
+                                    llvm::json::Value(std::move(list)));
+    return 0;
+  }
+  if (llvm::none_of(names, [&](llvm::StringRef name) {
+        return name.equals_insensitive(verb.workload);
+      }))
+    return fail(Outcome::Usage,
+                "no workload '" + verb.workload + "'" +
+                    spec::didYouMean(verb.workload, names) +
+                    " (workloads: " + spec::listOf(names) + ")",
+                json);
+  if (!(verb.scale > 0))
+    return fail(Outcome::Usage, "--scale is a number above 0", json);
+  trc::data::GenerateOptions options;
+  options.workload = verb.workload;
+  options.scale = verb.scale;
+  options.seed = verb.seed;
+  options.folder = verb.output;
+  trc::data::Progress progress = progressLine("writing", json);
+  auto made = trc::data::generateWorkload(options, progress);
+  endProgress(progress);
+  if (!made.ok())
+    return fail(made.takeStatus(), json);
+  if (json) {
+    llvm::json::Array statistics;
+    for (const trc::data::Statistic &s : made->statistics)
+      statistics.push_back(llvm::json::Object{
+          {"name", s.name}, {"target", s.target}, {"achieved", s.achieved}});
+    llvm::outs() << llvm::formatv("{0:2}\n",
+                                  llvm::json::Value(llvm::json::Object{
+                                      {"ok", true},
+                                      {"rows", made->rows},
+                                      {"data", made->dataFile},
+                                      {"spec", made->specFile},
+                                      {"statistics_file", made->statisticsFile},
+                                      {"statistics", std::move(statistics)}}));
+    return 0;
+  }
+  llvm::outs() << made->rows << " rows in " << made->dataFile << "; spec "
+               << made->specFile << "; statistics " << made->statisticsFile
+               << "\n";
+  for (const trc::data::Statistic &s : made->statistics)
+    llvm::outs() << llvm::formatv("  {0,-40} {1,12:F4}  (target {2:F4})\n",
+                                  s.name, s.achieved, s.target);
+  return 0;
 }
 
 /// The columns that the spec reads, as the runtime's parser wants them.

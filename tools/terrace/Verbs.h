@@ -32,7 +32,7 @@ struct SpecOptions {
 
 struct CompileVerb {
   SpecOptions spec;
-  std::string emit = "spec";
+  std::string emit = "exe";
   std::string output, plan, profile, dumpDir, cpus;
 };
 

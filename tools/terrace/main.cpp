@@ -162,6 +162,19 @@ int main(int argc, char **argv) {
   CLI::App *data = app.add_subcommand("data", "makes and looks at data");
   data->require_subcommand(1);
   data->footer(exitCodes);
+  GenerateVerb generate;
+  verb = withJson(data->add_subcommand(
+      "generate", "makes a workload with known statistics, and its spec"));
+  verb->add_option("WORKLOAD", generate.workload, "by name; 'list' names all")
+      ->required();
+  verb->add_option("--scale", generate.scale, "of its size")
+      ->capture_default_str();
+  verb->add_option("--seed", generate.seed, "same seed, same bytes")
+      ->capture_default_str();
+  verb->add_option("-o,--output", generate.output, "the folder")
+      ->capture_default_str();
+  verb->callback([&] { code = runGenerate(generate, json); });
+
   ProfileVerb profile;
   verb = withJson(data->add_subcommand(
       "profile", "measures ids, for --profile: unique per batch, reuse, "
@@ -208,6 +221,14 @@ int main(int argc, char **argv) {
     return usageError(app, error);
   } catch (const std::exception &error) {
     llvm::errs() << "terrace: error: " << error.what() << "\n";
+    return int(driver::Outcome::Environment);
+  }
+  // A full disk or a closed pipe behind stdout; LLVM would abort at exit.
+  llvm::outs().flush();
+  if (llvm::outs().has_error()) {
+    llvm::errs() << "terrace: error: cannot write the output: "
+                 << llvm::outs().error().message() << "\n";
+    llvm::outs().clear_error();
     return int(driver::Outcome::Environment);
   }
   return code;
