@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/emb/Emb.h"
+#include "dialects/emb/EmbBytecode.h"
 
 using namespace mlir;
 using namespace terrace::emb;
@@ -18,6 +19,7 @@ using namespace terrace::emb;
 void EmbDialect::initialize() {
   registerAttributes();
   registerTypes();
+  registerBytecode(this);
   addOperations<
 #define GET_OP_LIST
 #include "dialects/emb/EmbOps.cpp.inc"

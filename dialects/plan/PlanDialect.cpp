@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/plan/Plan.h"
+#include "dialects/plan/PlanBytecode.h"
 
 using namespace mlir;
 using namespace terrace::plan;
@@ -17,6 +18,7 @@ using namespace terrace::plan;
 void PlanDialect::initialize() {
   registerAttributes();
   registerTypes();
+  registerBytecode(this);
   addOperations<
 #define GET_OP_LIST
 #include "dialects/plan/PlanOps.cpp.inc"

@@ -1,0 +1,195 @@
+//===- BytecodeFields.h - Encodes attributes field by field -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An attribute or type is a code and its parameters in order. A dialect lists
+// its attributes once; codes are positions in that list, so that the list only
+// ever grows at its end. Reading checks what it builds: a damaged file is an
+// error, never an assertion.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TERRACE_DIALECTS_EMB_BYTECODEFIELDS_H
+#define TERRACE_DIALECTS_EMB_BYTECODEFIELDS_H
+
+#include "dialects/emb/F64.h"
+
+#include "mlir/Bytecode/BytecodeImplementation.h"
+
+#include <limits>
+#include <tuple>
+#include <type_traits>
+
+namespace terrace::bytecode {
+
+using Reader = mlir::DialectBytecodeReader;
+using Writer = mlir::DialectBytecodeWriter;
+
+//===----------------------------------------------------------------------===//
+// One field
+//===----------------------------------------------------------------------===//
+
+template <typename T> void writeField(Writer &writer, const T &value) {
+  if constexpr (std::is_same_v<T, bool> || std::is_enum_v<T>)
+    writer.writeVarInt(static_cast<uint64_t>(value));
+  else if constexpr (std::is_integral_v<T>)
+    writer.writeSignedVarInt(value);
+  else if constexpr (std::is_same_v<T, emb::F64>)
+    writer.writeVarInt(value.bits());
+  else if constexpr (std::is_base_of_v<mlir::Attribute, T>)
+    writer.writeOptionalAttribute(value);
+  else if constexpr (std::is_base_of_v<mlir::Type, T>) {
+    writer.writeVarInt(bool(value));
+    if (value)
+      writer.writeType(value);
+  } else {
+    writer.writeVarInt(value.size());
+    for (const auto &element : value)
+      writeField(writer, element);
+  }
+}
+
+template <typename T> mlir::LogicalResult readField(Reader &reader, T &value) {
+  if constexpr (std::is_same_v<T, bool> || std::is_enum_v<T>) {
+    uint64_t code = 0;
+    if (failed(reader.readVarInt(code)))
+      return mlir::failure();
+    uint64_t last = 1;
+    if constexpr (std::is_enum_v<T>)
+      last = lastEnumerator(T());
+    if (code > last)
+      return reader.emitError() << "code " << code << " of an enum is unknown";
+    value = static_cast<T>(code);
+    return mlir::success();
+  } else if constexpr (std::is_integral_v<T>) {
+    return reader.readSignedVarInt(value);
+  } else if constexpr (std::is_same_v<T, emb::F64>) {
+    uint64_t bits = 0;
+    if (failed(reader.readVarInt(bits)))
+      return mlir::failure();
+    value = emb::F64::fromBits(bits);
+    return mlir::success();
+  } else if constexpr (std::is_base_of_v<mlir::Attribute, T>) {
+    return reader.readOptionalAttribute(value);
+  } else if constexpr (std::is_base_of_v<mlir::Type, T>) {
+    uint64_t present = 0;
+    if (failed(reader.readVarInt(present)))
+      return mlir::failure();
+    return present ? reader.readType(value) : mlir::success();
+  } else {
+    uint64_t size = 0;
+    if (failed(reader.readVarInt(size)))
+      return mlir::failure();
+    // One by one: a damaged size ends at the end of the file.
+    for (uint64_t i = 0; i < size; ++i)
+      if (failed(readField(reader, value.emplace_back())))
+        return mlir::failure();
+    return mlir::success();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// One attribute or type
+//===----------------------------------------------------------------------===//
+
+template <typename T> void writeFields(Writer &writer, T value) {
+  std::apply([&](const auto &...fields) { (writeField(writer, fields), ...); },
+             fieldsOf(value));
+}
+
+/// What `get` takes: lists as ArrayRef, everything else as it is.
+template <typename T> const T &asArgument(const T &field) { return field; }
+template <typename T>
+llvm::ArrayRef<T> asArgument(const llvm::SmallVector<T> &field) {
+  return field;
+}
+
+/// Enum attributes and types without parameters have nothing to verify.
+template <typename Fields> struct NeedsCheck : std::true_type {};
+template <> struct NeedsCheck<std::tuple<>> : std::false_type {};
+template <typename T>
+struct NeedsCheck<std::tuple<T>>
+    : std::integral_constant<bool, !std::is_enum_v<T>> {};
+
+template <typename T> T readFields(Reader &reader) {
+  using Fields = decltype(fieldsOf(std::declval<T>()));
+  Fields fields;
+  bool ok = std::apply(
+      [&](auto &...field) {
+        return (mlir::succeeded(readField(reader, field)) && ...);
+      },
+      fields);
+  if (!ok)
+    return {};
+  return std::apply(
+      [&](const auto &...field) -> T {
+        if constexpr (NeedsCheck<Fields>::value)
+          return T::getChecked([&]() { return reader.emitError(); },
+                               reader.getContext(), asArgument(field)...);
+        else
+          return T::get(reader.getContext(), field...);
+      },
+      fields);
+}
+
+/// The attributes or types of a dialect; a code is a position.
+template <typename Base, typename... Ts> struct List {
+  static mlir::LogicalResult write(Base value, Writer &writer) {
+    uint64_t code = 0;
+    auto one = [&](auto null) {
+      using T = decltype(null);
+      if (auto typed = llvm::dyn_cast<T>(value)) {
+        writer.writeVarInt(code);
+        writeFields(writer, typed);
+        return true;
+      }
+      ++code;
+      return false;
+    };
+    return mlir::success((one(Ts()) || ...));
+  }
+
+  static Base read(Reader &reader) {
+    uint64_t code = 0, at = 0;
+    if (failed(reader.readVarInt(code)))
+      return {};
+    Base result;
+    auto one = [&](auto null) {
+      using T = decltype(null);
+      if (at++ != code)
+        return false;
+      result = readFields<T>(reader);
+      return true;
+    };
+    if (!(one(Ts()) || ...))
+      reader.emitError() << "code " << code << " is unknown";
+    return result;
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Versions
+//===----------------------------------------------------------------------===//
+
+struct Version : mlir::DialectVersion {
+  explicit Version(uint64_t number) : number(number) {}
+  uint64_t number;
+};
+
+/// The version that a file was written with; one from the future is an error.
+inline std::unique_ptr<mlir::DialectVersion>
+readVersion(Reader &reader, llvm::StringRef dialect, uint64_t current) {
+  uint64_t number = 0;
+  if (failed(reader.readVarInt(number)))
+    return nullptr;
+  if (number == 0 || number > current) {
+    reader.emitError() << "dialect " << dialect << " has version " << number
+                       << " here, but this Terrace knows 1 to " << current
+                       << ": use a newer Terrace";
+    return nullptr;
+  }
+  return std::make_unique<Version>(number);
+}
+
+} // namespace terrace::bytecode
+
+#endif // TERRACE_DIALECTS_EMB_BYTECODEFIELDS_H
