@@ -29,7 +29,7 @@ struct ReadBatch::State {
   std::vector<BatchItem> items; // by row
   char *out = nullptr;
   uint64_t pitch = 0;
-  std::vector<std::unique_ptr<ReadOp>> ops;
+  std::vector<ReadOp> ops;
 
   std::mutex mutex;
   std::condition_variable finished;
@@ -164,6 +164,7 @@ void RowStore::start(ReadBatch &batch) {
   s.out = batch.out;
   s.pitch = batch.pitch;
   s.onDone = batch.onDone;
+  s.ops.clear();
   s.cursor = 0;
   s.active = 1;
   s.done = false;
@@ -197,14 +198,16 @@ void RowStore::start(ReadBatch &batch) {
   }
   uint32_t most =
       static_cast<uint32_t>(std::min<size_t>(impl->depth, s.items.size()));
+  // Reserved, so that requests under way stay where they are.
+  s.ops.reserve(most);
   while (s.ops.size() < most)
-    s.ops.push_back(std::make_unique<ReadOp>(s));
-  for (uint32_t i = 0; i < most && s.take(*s.ops[i]); ++i) {
+    s.ops.emplace_back(s);
+  for (uint32_t i = 0; i < most && s.take(s.ops[i]); ++i) {
     {
       std::lock_guard<std::mutex> lock(s.mutex);
       ++s.active;
     }
-    impl->device.submit(*s.ops[i]);
+    impl->device.submit(s.ops[i]);
   }
   s.leave();
 }
@@ -213,6 +216,9 @@ Status RowStore::wait(ReadBatch &batch) {
   ReadBatch::State &s = *batch.state;
   std::unique_lock<std::mutex> lock(s.mutex);
   s.finished.wait(lock, [&] { return s.done; });
+  // Only batches in flight hold memory: there may be many more of them.
+  std::vector<BatchItem>().swap(s.items);
+  std::vector<ReadOp>().swap(s.ops);
   return s.failure.clone();
 }
 

@@ -38,8 +38,7 @@ uint64_t RowStore::extentBytes(uint64_t rows, uint64_t storeBytes,
 
 uint64_t RowStore::memoryBytes(uint64_t rows, uint64_t writeSlots,
                                uint64_t maxWrites, uint64_t depth) {
-  return (rows + 63) / 64 * 8 + writeSlots * maxWrites * sizeof(BatchItem) +
-         depth * 256;
+  return rowStoreMemory(rows, writeSlots, maxWrites, depth);
 }
 
 Result<std::unique_ptr<RowStore>> RowStore::open(Device &device,

@@ -186,12 +186,13 @@ void RowStore::Impl::startWrites() {
   }
 }
 
+/// Batches leave the queue in order: as long as an older one is there, a newer
+/// one that holds later versions of the same rows must be found before it.
 void RowStore::Impl::finishItems(uint32_t slot, uint32_t count) {
-  WriteBatch &batch = batches[slot];
-  batch.remaining -= count;
-  if (batch.remaining == 0 && batch.pending) {
-    batch.pending = false;
-    queue.erase(std::find(queue.begin(), queue.end(), slot));
+  batches[slot].remaining -= count;
+  while (!queue.empty() && batches[queue.front()].remaining == 0) {
+    batches[queue.front()].pending = false;
+    queue.pop_front();
   }
 }
 

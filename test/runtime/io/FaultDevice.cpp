@@ -119,7 +119,7 @@ void FaultDevice::submit(IoRequest &request) {
   {
     std::lock_guard<std::mutex> lock(mutex);
     ++shims;
-    if (holding) {
+    if (request.offset >= holdBegin && request.offset < holdEnd) {
       held.push_back(shim);
       return;
     }
@@ -127,16 +127,17 @@ void FaultDevice::submit(IoRequest &request) {
   inner.submit(*shim);
 }
 
-void FaultDevice::hold() {
+void FaultDevice::hold(uint64_t begin, uint64_t end) {
   std::lock_guard<std::mutex> lock(mutex);
-  holding = true;
+  holdBegin = begin;
+  holdEnd = end;
 }
 
 void FaultDevice::release() {
   std::vector<Shim *> now;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    holding = false;
+    holdBegin = holdEnd = 0;
     now.swap(held);
   }
   for (Shim *shim : now)

@@ -40,8 +40,9 @@ public:
   void add(const Fault &fault);
   void clear();
   void failFlush(int error) { flushError = error; }
-  /// Holds back everything submitted from now on, until released.
-  void hold();
+  /// Holds back what is submitted from now on and begins at these offsets,
+  /// until released.
+  void hold(uint64_t begin = 0, uint64_t end = UINT64_MAX);
   void release();
 
   uint64_t reads() const { return counts[0]; }
@@ -74,7 +75,7 @@ private:
   std::condition_variable idle;
   std::vector<Fault> faults;
   std::vector<Shim *> held;
-  bool holding = false;
+  uint64_t holdBegin = 0, holdEnd = 0;
   uint32_t shims = 0, flying = 0;
   std::atomic<uint32_t> peak{0};
   std::atomic<uint64_t> counts[2] = {{0}, {0}};

@@ -135,6 +135,27 @@ TEST_P(RowStoreTest, ReadsSeeQueuedWrites) {
   f.expect({5, 7}, 1);
 }
 
+TEST_P(RowStoreTest, NewerBatchNeverEndsBeforeAnOlderOne) {
+  // The older batch hangs on its other row. If the newer one were forgotten
+  // when it is through, a read would find the older version in the queue.
+  f.open();
+  f.device->hold(900 * 80 / 512 * 512, UINT64_MAX);
+  std::vector<uint32_t> both{5, 900}, one{5};
+  auto older = f.records(both, 1), newer = f.records(one, 2);
+  ASSERT_TRUE(f.store->write(0, both.data(), 2, older.data()).ok());
+  ASSERT_TRUE(f.store->write(1, one.data(), 1, newer.data()).ok());
+  while (f.device->writes() < 2)
+    std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  f.expect({5}, 2);
+  EXPECT_FALSE(f.store->writesDone(1));
+  f.device->release();
+  ASSERT_TRUE(f.store->waitWrites(1).ok());
+  EXPECT_TRUE(f.store->writesDone(0));
+  f.expect({5}, 2);
+  f.expect({900}, 1);
+}
+
 TEST_P(RowStoreTest, SlotInUseIsRefused) {
   f.open();
   f.device->hold();
