@@ -65,7 +65,7 @@ class Reader {
 public:
   explicit Reader(ModuleOp module)
       : module(module),
-        result{{}, {}, {}, {}, UnknownLoc::get(module.getContext())},
+        result{{}, {}, {}, {}, module.getLoc()},
         p(result.problem) {}
 
   FailureOr<ModuleProblem> run();
