@@ -3,13 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Builds the program stage by stage, in the program order of docs/artifact.md.
-// One group per table; plan-group merges those of one record class. Ring bytes
-// are zero until plan-allocate: they depend on the groups.
+// One group per table; plan-group merges those of one record class.
 //
 //===----------------------------------------------------------------------===//
 #include "Conversion/EmbToPlan/EmbToPlan.h"
 
 #include "Conversion/EmbToPlan/StepFacts.h"
+#include "Transforms/Plan/ProgramModel.h"
 #include "dialects/plan/Plan.h"
 #include "runtime/store/RecordFormat.h"
 
@@ -51,7 +51,7 @@ public:
     makeProgram();
     makeRings();
     makePipeline();
-    return success();
+    return sizeRings(program);
   }
 
 private:
@@ -209,7 +209,7 @@ private:
                b, loc, plan::RingType::get(b.getContext()), ringTier,
                plan::RingRoleAttr::get(b.getContext(), role),
                group ? FlatSymbolRefAttr::get(group) : FlatSymbolRefAttr(),
-               b.getI64IntegerAttr(0), b.getI64IntegerAttr(1), IntegerAttr(),
+               b.getI64IntegerAttr(1), b.getI64IntegerAttr(1), IntegerAttr(),
                IntegerAttr())
         .getResult();
   }
@@ -449,8 +449,8 @@ private:
       for (int f : table.features) {
         own.push_back(grads[f]);
         bool deduped = facts.features[f].dedup >= 0;
-        index.push_back(deduped ? 0 : -1);
-        if (deduped && inverses.empty())
+        index.push_back(deduped ? int32_t(inverses.size()) : -1);
+        if (deduped)
           inverses.push_back(inverse);
       }
       auto kernel =

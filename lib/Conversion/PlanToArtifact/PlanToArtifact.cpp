@@ -187,12 +187,10 @@ private:
 
   json::Array features() {
     json::Array list;
-    std::vector<int64_t> blocks(m.groups.size(), 0);
     for (auto [f, feature] : llvm::enumerate(m.features)) {
       json::Value weights = nullptr;
       if (feature.getWeights())
         weights = feature.getWeights().getValue();
-      int group = m.tableGroup[m.featureTable[f]];
       list.push_back(json::Object{
           {"name", feature.getName().getValue()},
           {"column", feature.getColumnName()},
@@ -204,7 +202,7 @@ private:
           {"overflow", emb::stringifyOverflow(feature.getOverflow())},
           {"dedup", m.featureDedup[f]},
           {"gather", kernelName(feature.getKernel())},
-          {"output", blocks[group]++}});
+          {"output", feature.getOutput()}});
     }
     return list;
   }

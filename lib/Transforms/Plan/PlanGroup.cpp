@@ -68,6 +68,7 @@ public:
     for (Operation *op : llvm::reverse(dead))
       op->erase();
     mergeCarries();
+    mergeOutputs();
     return success();
   }
 
@@ -133,6 +134,37 @@ private:
     }
   }
 
+  /// Pooled outputs of a merged group lie in one buffer: expand takes it once,
+  /// and each feature has its block in it.
+  void mergeOutputs() {
+    plan::PipelineOp pipeline = program.getPipeline();
+    for (Operation &op : pipeline.getBody().front()) {
+      if (auto expand = dyn_cast<plan::ExpandOp>(op)) {
+        auto pooled = expand.getPooled();
+        llvm::SetVector<Value> once(pooled.begin(), pooled.end());
+        expand.getPooledMutable().assign(ValueRange(once.getArrayRef()));
+      } else if (auto ingest = dyn_cast<plan::IngestOp>(op)) {
+        numberOutputs(ingest);
+      }
+    }
+  }
+
+  void numberOutputs(plan::IngestOp ingest) {
+    llvm::StringMap<int> groupOfTable;
+    for (auto [g, group] : llvm::enumerate(merged))
+      for (auto table : group.getTables().getAsRange<FlatSymbolRefAttr>())
+        groupOfTable[table.getValue()] = int(g);
+    SmallVector<int64_t> next(merged.size(), 0);
+    SmallVector<Attribute> features;
+    for (auto f : ingest.getFeaturesAttr().getAsRange<plan::FeatureAttr>())
+      features.push_back(plan::FeatureAttr::get(
+          f.getContext(), f.getName(), f.getTable(), f.getPooling(),
+          f.getMaxIds(), f.getColumn(), f.getWeights(), f.getOverflow(),
+          f.getStringIds(), f.getDedup(), f.getKernel(),
+          next[groupOfTable.lookup(f.getTable().getValue())]++));
+    ingest.setFeaturesAttr(ArrayAttr::get(ingest.getContext(), features));
+  }
+
   LogicalResult merge(ArrayRef<Operation *> ops, FlatSymbolRefAttr group) {
     Operation *first = ops.front();
     OpBuilder builder(first);
@@ -179,7 +211,8 @@ private:
     for (Operation *op : ops) {
       auto unique = cast<plan::UniqueOp>(op);
       ids.insert(unique.getIds().begin(), unique.getIds().end());
-      for (Attribute name : *unique.getFeatures())
+      ArrayAttr listed = *unique.getFeatures();
+      for (Attribute name : listed)
         parts.push_back(part(name));
     }
     plan::GroupOp target = groupOf(group);
@@ -199,7 +232,7 @@ private:
     for (Operation *op : ops) {
       auto gather = cast<plan::GatherPoolOp>(op);
       ArrayAttr kernels = gather.getKernels();
-      for (auto [i, name] : llvm::enumerate(*gather.getFeatures())) {
+      for (auto [i, name] : llvm::enumerate(gather.getFeaturesAttr())) {
         Part p = part(name);
         p.kernel = kernels[kernels.size() == 1 ? 0 : i];
         parts.push_back(p);
@@ -224,7 +257,7 @@ private:
     auto first = cast<plan::SegmentUpdateOp>(ops.front());
     for (Operation *op : ops) {
       auto update = cast<plan::SegmentUpdateOp>(op);
-      for (auto [i, name] : llvm::enumerate(*update.getFeatures())) {
+      for (auto [i, name] : llvm::enumerate(update.getFeaturesAttr())) {
         Part p = part(name);
         p.grad = update.getGrads()[i];
         if (int32_t at = update.getInverseIndex()[i]; at >= 0)
@@ -233,23 +266,19 @@ private:
       }
     }
     ArrayAttr sorted = names(builder, parts);
-    SmallVector<Value> grads;
-    llvm::SetVector<Value> inverses;
+    SmallVector<Value> grads, inverses;
     SmallVector<int32_t> index;
     for (const Part &p : parts) {
       grads.push_back(p.grad);
-      index.push_back(-1);
-      if (p.inverse) {
-        inverses.insert(p.inverse);
-        index.back() =
-            int32_t(llvm::find(inverses, p.inverse) - inverses.begin());
-      }
+      index.push_back(p.inverse ? int32_t(inverses.size()) : -1);
+      if (p.inverse)
+        inverses.push_back(p.inverse);
     }
     return plan::SegmentUpdateOp::create(
         builder, loc, first.getResult().getType(), group, first.getRows(),
-        first.getOccurrences(), first.getKernelAttr(), grads,
-        inverses.getArrayRef(), builder.getDenseI32ArrayAttr(index), sorted,
-        after, FlatSymbolRefAttr(), IntegerAttr());
+        first.getOccurrences(), first.getKernelAttr(), grads, inverses,
+        builder.getDenseI32ArrayAttr(index), sorted, after, FlatSymbolRefAttr(),
+        IntegerAttr());
   }
 
   Part part(Attribute name) {
@@ -288,8 +317,10 @@ struct PlanGroup : public terrace::impl::PlanGroupBase<PlanGroup> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SmallVector<plan::ProgramOp> programs(module.getOps<plan::ProgramOp>());
-    if (programs.empty())
-      return;
+    if (programs.empty()) {
+      module.emitError("has no plan.program; run emb-to-plan first");
+      return signalPassFailure();
+    }
     if (programs.size() > 1) {
       programs[1].emitError("plan-group merges the groups of one program; the "
                             "programs of several workers need the distributed "
@@ -307,6 +338,8 @@ struct PlanGroup : public terrace::impl::PlanGroupBase<PlanGroup> {
     size_t before = model->groups.size();
     for (plan::GroupOp old : model->groups)
       old.erase();
+    if (failed(sizeRings(programs.front())))
+      return signalPassFailure();
     remark::passed(module.getLoc(),
                    remark::RemarkOpts::name("Groups").category("plan-group"))
         << remark::add("{0} shards in {1} groups", before, classes.size())

@@ -128,7 +128,9 @@ int64_t ProgramModel::ringBytes(plan::RingOp ring) const {
   if (!ring.getRole() || int(*ring.getRole()) > int(plan::RingRole::Grads))
     return int64_t(ring.getBytes());
   int index = ring.getGroup() ? group(*ring.getGroup()) : -1;
-  return trc::ringBytes(shape, trc::RingRole(int(*ring.getRole())), index);
+  // A ring of no bytes would be no ring: one cache line at least.
+  return std::max<int64_t>(
+      64, trc::ringBytes(shape, trc::RingRole(int(*ring.getRole())), index));
 }
 
 SmallVector<TierUse> ProgramModel::tierUse() const {
@@ -165,6 +167,15 @@ SmallVector<TierUse> ProgramModel::tierUse() const {
           planner::indexBytes(rows, slots, shape.groups[g].maxMiss, writeSlots);
   }
   return use;
+}
+
+LogicalResult terrace::sizeRings(plan::ProgramOp program) {
+  FailureOr<ProgramModel> model = ProgramModel::of(program);
+  if (failed(model))
+    return failure();
+  for (auto ring : program.getBody().front().getOps<plan::RingOp>())
+    ring.setBytes(model->ringBytes(ring));
+  return success();
 }
 
 GroupBounds terrace::boundsOf(const ProgramModel &model, plan::GroupOp group) {

@@ -51,6 +51,9 @@ struct ProgramModel {
   llvm::SmallVector<TierUse> tierUse() const;
 };
 
+/// Gives every ring the bytes of one slot.
+mlir::LogicalResult sizeRings(plan::ProgramOp program);
+
 /// Rows of one batch that a group's ops meet at most, and the same of ids, from
 /// the features that read its tables.
 struct GroupBounds {
