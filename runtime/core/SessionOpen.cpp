@@ -329,9 +329,10 @@ Status Session::openState(const trc_open_options &options) {
     // The marker of a state that we did not go on with must not come back.
     if (!savedIsCurrent)
       TRC_RETURN_IF_ERROR(state->removeClean());
-    Manifest identity = Manifest::of(plan);
-    identity.sequence = sequence;
-    TRC_RETURN_IF_ERROR(state->writeIdentity(identity));
+    std::string identity = Manifest::of(plan).toText();
+    Result<std::optional<Manifest>> known = state->identity();
+    if (!known.ok() || !*known || (*known)->toText() != identity)
+      TRC_RETURN_IF_ERROR(state->writeIdentity(Manifest::of(plan)));
   }
   if (source)
     log(TRC_LOG_INFO, std::string(train ? "resuming from " : "reading ") +

@@ -357,7 +357,8 @@ Artifact::Artifact(const json &j) : plan(j.dump()) {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   for (const std::string &name : names)
-    kernels.push_back({name.c_str(), {findKernel(name), findKernel(name)}});
+    if (const void *kernel = findKernel(name))
+      kernels.push_back({name.c_str(), {kernel, kernel}});
   artifact.magic = TRC_ARTIFACT_MAGIC;
   artifact.abi = TRC_ARTIFACT_ABI;
   artifact.plan_bytes = plan.size();

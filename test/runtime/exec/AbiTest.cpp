@@ -1,0 +1,437 @@
+//===- AbiTest.cpp - Bad input and wrong calls through the C ABI ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every kind of bad input names its place and leaves the tables as they were;
+// calls out of order are statuses.
+//
+//===----------------------------------------------------------------------===//
+#include "test/runtime/exec/ToyModel.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace toy;
+using trc::SplitMix;
+
+namespace {
+
+Model weighted() {
+  Model m;
+  m.tables = {{"a", 20, 4, sgd()}, {"h", 30, 4, sgd(), true}};
+  m.features = {{"x", 0, "sum", 3},
+                {"w", 0, "weighted_mean", 3, true},
+                {"h", 1, "sum", 2}};
+  m.batch = 4;
+  m.cached = {true, false};
+  return m;
+}
+
+/// Three samples that are fine.
+Batch good() {
+  Batch b;
+  b.samples = 3;
+  b.features.resize(3);
+  for (int s = 0; s < 3; ++s) {
+    b.features[0].add({1, 2});
+    b.features[1].add({3, 4}, true, {0.5f, 1.5f});
+    b.features[2].add({-7});
+  }
+  return b;
+}
+
+struct Bad {
+  const char *name;
+  std::function<void(Batch &)> spoil;
+  const char *feature;
+  int64_t sample, position, value;
+};
+
+int64_t bits(float x) {
+  uint32_t b;
+  std::memcpy(&b, &x, 4);
+  return b;
+}
+
+std::vector<Bad> badTable() {
+  float nan = std::numeric_limits<float>::quiet_NaN();
+  float inf = std::numeric_limits<float>::infinity();
+  return {
+      {"negative id", [](Batch &b) { b.features[0].ids[3] = -1; }, "x", 1, 1,
+       -1},
+      {"id = rows", [](Batch &b) { b.features[0].ids[4] = 20; }, "x", 2, 0, 20},
+      {"huge id", [](Batch &b) { b.features[1].ids[0] = 1ll << 62; }, "w", 0, 0,
+       1ll << 62},
+      {"offset starts late", [](Batch &b) { b.features[0].offsets[0] = 1; },
+       "x", 0, -1, 1},
+      {"offset decreases", [](Batch &b) { b.features[0].offsets[2] = 1; }, "x",
+       1, -1, 1},
+      {"offset past the end", [](Batch &b) { b.features[0].offsets[3] = 7; },
+       "x", 2, -1, 7},
+      {"offsets end early", [](Batch &b) { b.features[0].offsets[3] = 5; }, "x",
+       3, -1, 5},
+      {"bag too long",
+       [](Batch &b) {
+         b.features[2].ids = {1, 2, 3, 4, 5};
+         b.features[2].offsets = {0, 1, 2, 5};
+       },
+       "h", 2, 2, 5},
+      {"NaN weight", [nan](Batch &b) { b.features[1].weights[3] = nan; }, "w",
+       1, 1, bits(nan)},
+      {"infinite weight", [inf](Batch &b) { b.features[1].weights[0] = inf; },
+       "w", 0, 0, bits(inf)},
+      {"weights sum to 0",
+       [](Batch &b) {
+         b.features[1].weights[2] = 1;
+         b.features[1].weights[3] = -1;
+       },
+       "w", 1, 0, 0},
+  };
+}
+
+class AbiTest : public ::testing::Test {
+protected:
+  Folder folder;
+};
+
+} // namespace
+
+TEST_F(AbiTest, BadInputNamesItsPlaceAndAppliesNothing) {
+  Model m = weighted();
+  Artifact artifact(m);
+  Session s;
+  ASSERT_EQ(TRC_OK, s.open(artifact, folder / "s")) << s.error.message;
+  auto train = [&](Batch batch) {
+    trc_ticket ticket = 0;
+    ASSERT_EQ(TRC_OK, s.submit(batch, ticket)) << s.error.message;
+    ASSERT_EQ(TRC_OK, s.forward(ticket)) << s.error.message;
+    ASSERT_EQ(TRC_OK, s.backward(ticket, gradientsFor(s)));
+  };
+  train(good());
+  auto before = s.dump("a", 20, 4, {});
+  for (const Bad &bad : badTable()) {
+    SCOPED_TRACE(bad.name);
+    Batch b = good();
+    bad.spoil(b);
+    Batch copy = b;
+    // A good batch on each side: it must not suffer.
+    trc_ticket first = 0, ticket = 0, last = 0;
+    Batch g1 = good(), g2 = good();
+    ASSERT_EQ(TRC_OK, s.submit(g1, first));
+    trc_status status = s.submit(b, ticket);
+    trc_error found = s.error;
+    ASSERT_EQ(TRC_OK, s.submit(g2, last)) << s.error.message;
+    ASSERT_EQ(TRC_OK, s.forward(first)) << s.error.message;
+    ASSERT_EQ(TRC_OK, s.release(first));
+    if (status == TRC_OK) {
+      status = s.forward(ticket);
+      found = s.error;
+    } else {
+      EXPECT_EQ(0u, ticket);
+    }
+    EXPECT_EQ(TRC_BAD_INPUT, status);
+    EXPECT_STREQ(bad.feature, found.feature);
+    EXPECT_EQ(bad.sample, found.sample);
+    EXPECT_EQ(bad.position, found.position);
+    EXPECT_EQ(bad.value, found.value);
+    EXPECT_NE(nullptr, std::strstr(found.message, bad.feature));
+    // The caller's buffers are as they were.
+    for (size_t f = 0; f < 3; ++f) {
+      EXPECT_EQ(copy.features[f].ids, b.features[f].ids);
+      EXPECT_EQ(copy.features[f].offsets, b.features[f].offsets);
+    }
+    ASSERT_EQ(TRC_OK, s.forward(last)) << s.error.message;
+    ASSERT_EQ(TRC_OK, s.release(last));
+    EXPECT_EQ(before, s.dump("a", 20, 4, {}));
+  }
+  EXPECT_EQ(1, s.info().step);
+  EXPECT_EQ(TRC_OK, s.close());
+}
+
+TEST_F(AbiTest, DropSkipsBadIdsAndCounts) {
+  Model m = weighted();
+  m.dropBadIds = true;
+  Artifact artifact(m);
+  Session s;
+  ASSERT_EQ(TRC_OK, s.open(artifact, folder / "s"));
+  Batch all = good(), some = good();
+  all.features[0].ids = {1, 99, -5, 2, 1, 2};
+  some.features[0].ids = {1, 2, 1, 2};
+  some.features[0].offsets = {0, 1, 2, 4};
+  trc_ticket a = 0, b = 0;
+  ASSERT_EQ(TRC_OK, s.submit(all, a));
+  ASSERT_EQ(TRC_OK, s.forward(a)) << s.error.message;
+  std::vector<float> dropped = s.outputs[0]->values;
+  ASSERT_EQ(TRC_OK, s.release(a));
+  ASSERT_EQ(TRC_OK, s.submit(some, b));
+  ASSERT_EQ(TRC_OK, s.forward(b));
+  EXPECT_EQ(dropped, s.outputs[0]->values);
+  EXPECT_EQ(2u, s.stats()["dropped_ids"].get<uint64_t>());
+}
+
+TEST_F(AbiTest, BadGradientsAreFoundBeforeTheStep) {
+  for (bool skip : {false, true}) {
+    Model m = weighted();
+    m.skipBadGrads = skip;
+    Artifact artifact(m);
+    Session s;
+    ASSERT_EQ(TRC_OK, s.open(artifact, folder / (skip ? "t" : "s")));
+    Batch b = good();
+    trc_ticket ticket = 0;
+    auto before = s.dump("a", 20, 4, {});
+    ASSERT_EQ(TRC_OK, s.submit(b, ticket));
+    ASSERT_EQ(TRC_OK, s.forward(ticket));
+    auto grads = gradientsFor(s);
+    grads[1][6] = std::numeric_limits<float>::infinity(); // sample 1, column 2
+    trc_status status = s.backward(ticket, grads);
+    if (skip) {
+      EXPECT_EQ(TRC_OK, status);
+      EXPECT_EQ(1u, s.stats()["skipped_gradients"].get<uint64_t>());
+    } else {
+      EXPECT_EQ(TRC_BAD_INPUT, status);
+      EXPECT_STREQ("w", s.error.feature);
+      EXPECT_EQ(1, s.error.sample);
+      EXPECT_EQ(2, s.error.position);
+    }
+    EXPECT_EQ(before, s.dump("a", 20, 4, {}));
+    EXPECT_EQ(0, s.info().step);
+    EXPECT_EQ(TRC_OUT_OF_ORDER, s.backward(ticket, grads)); // it is over
+  }
+}
+
+TEST_F(AbiTest, OrderOfCalls) {
+  Artifact artifact(weighted());
+  Session s;
+  ASSERT_EQ(TRC_OK, s.open(artifact, folder / "s"));
+  EXPECT_EQ(TRC_OUT_OF_ORDER, s.forward(0));
+  EXPECT_EQ(TRC_OUT_OF_ORDER, s.forward(1));
+  Batch a = good(), b = good();
+  trc_ticket ta = 0, tb = 0;
+  ASSERT_EQ(TRC_OK, s.submit(a, ta));
+  ASSERT_EQ(TRC_OK, s.submit(b, tb));
+  EXPECT_EQ(TRC_OUT_OF_ORDER, s.forward(tb));
+  EXPECT_EQ(TRC_OUT_OF_ORDER, s.release(tb));
+  std::vector<std::vector<float>> none(3);
+  EXPECT_EQ(TRC_OUT_OF_ORDER, s.backward(ta, none)); // no forward yet
+  ASSERT_EQ(TRC_OK, s.forward(ta));
+  EXPECT_EQ(TRC_OUT_OF_ORDER, s.forward(ta));
+  int64_t row = 0;
+  float out[4];
+  EXPECT_EQ(TRC_OUT_OF_ORDER,
+            trc_read_rows(s.get(), "a", &row, 1, out, &s.error));
+  EXPECT_EQ(TRC_OUT_OF_ORDER, trc_checkpoint(s.get(), nullptr, 0, 1, &s.error));
+  EXPECT_EQ(TRC_BAD_ARGUMENT, s.backward(ta, {})); // wrong count; still open
+  ASSERT_EQ(TRC_OK, s.backward(ta, gradientsFor(s))) << s.error.message;
+  EXPECT_EQ(TRC_OUT_OF_ORDER, s.release(ta));
+  ASSERT_EQ(TRC_OK, s.release(tb)); // without forward
+  EXPECT_EQ(TRC_OK, trc_read_rows(s.get(), "a", &row, 1, out, &s.error));
+  EXPECT_EQ(TRC_NOT_FOUND, trc_read_rows(s.get(), "b", &row, 1, out, &s.error));
+  row = 20;
+  EXPECT_EQ(TRC_NOT_FOUND, trc_read_rows(s.get(), "a", &row, 1, out, &s.error));
+  EXPECT_EQ(TRC_BAD_ARGUMENT, trc_submit(s.get(), nullptr, &ta, &s.error));
+  EXPECT_EQ(TRC_BAD_ARGUMENT, trc_describe(nullptr, nullptr, &s.error));
+}
+
+TEST_F(AbiTest, TooManyBatchesWouldBlock) {
+  Artifact artifact(weighted());
+  Session s;
+  ASSERT_EQ(TRC_OK, s.open(artifact, folder / "s"));
+  std::vector<trc_ticket> open;
+  trc_status status = TRC_OK;
+  while (status == TRC_OK && open.size() < 100) {
+    Batch b = good();
+    trc_ticket t = 0;
+    status = s.submit(b, t);
+    if (status == TRC_OK)
+      open.push_back(t);
+  }
+  EXPECT_EQ(TRC_WOULD_BLOCK, status);
+  EXPECT_EQ(4u, open.size()); // the depth of the ingest ring
+  for (trc_ticket t : open) {
+    ASSERT_EQ(TRC_OK, s.forward(t));
+    ASSERT_EQ(TRC_OK, s.backward(t, gradientsFor(s)));
+  }
+  EXPECT_EQ(4, s.info().step);
+}
+
+TEST_F(AbiTest, CancelWakesAWaitingCall) {
+  Artifact artifact(weighted());
+  Session s;
+  ASSERT_EQ(TRC_OK, s.open(artifact, folder / "s"));
+  Batch b = good();
+  trc_ticket t = 0;
+  ASSERT_EQ(TRC_OK, s.submit(b, t));
+  std::thread other([&] { (void)trc_cancel(s.get()); });
+  trc_status status = s.forward(t);
+  EXPECT_TRUE(status == TRC_OK || status == TRC_CANCELLED);
+  other.join();
+  EXPECT_EQ(TRC_CANCELLED, s.submit(b, t));
+  EXPECT_EQ(TRC_OK, s.close()) << s.error.message;
+}
+
+TEST_F(AbiTest, ProducerAndTrainerThreads) {
+  Model m = weighted();
+  m.lookahead = 3;
+  Artifact artifact(m);
+  Session s;
+  ASSERT_EQ(TRC_OK, s.open(artifact, folder / "s"));
+  constexpr trc_ticket count = 60;
+  std::atomic<trc_ticket> handed{0};
+  std::thread producer([&] {
+    for (trc_ticket i = 0; i < count;) {
+      Batch b = good();
+      trc_ticket t = 0;
+      trc_status status = trc_submit(s.get(), b.abi(), &t, nullptr);
+      if (status == TRC_WOULD_BLOCK) {
+        std::this_thread::yield();
+        continue;
+      }
+      ASSERT_EQ(TRC_OK, status);
+      handed = t;
+      ++i;
+    }
+  });
+  for (trc_ticket t = 1; t <= count; ++t) {
+    while (handed < t)
+      std::this_thread::yield();
+    Tensor x(3, 4), w(3, 4), h(3, 4);
+    DLTensor *out[] = {&x.view, &w.view, &h.view};
+    const DLTensor *grads[] = {&x.view, &w.view, &h.view};
+    ASSERT_EQ(TRC_OK, trc_forward(s.get(), t, out, 3, nullptr));
+    ASSERT_EQ(TRC_OK, trc_backward(s.get(), t, grads, 3, nullptr, nullptr));
+    (void)s.stats();
+  }
+  producer.join();
+  EXPECT_EQ(static_cast<int64_t>(count), s.info().step);
+}
+
+TEST_F(AbiTest, TensorsOfTheWrongShapeOrType) {
+  Artifact artifact(weighted());
+  Session s;
+  ASSERT_EQ(TRC_OK, s.open(artifact, folder / "s"));
+  Batch b = good();
+  trc_ticket t = 0;
+  ASSERT_EQ(TRC_OK, s.submit(b, t));
+  Tensor x(3, 4), w(3, 4), h(3, 4), wrong(2, 4);
+  DLTensor *out[] = {&x.view, &wrong.view, &h.view};
+  EXPECT_EQ(TRC_BAD_ARGUMENT, trc_forward(s.get(), t, out, 3, &s.error));
+  EXPECT_NE(nullptr, std::strstr(s.error.message, "[3, 4] is needed"))
+      << s.error.message;
+  out[1] = &w.view;
+  w.view.dtype.bits = 64;
+  EXPECT_EQ(TRC_BAD_ARGUMENT, trc_forward(s.get(), t, out, 3, &s.error));
+  w.view.dtype.bits = 32;
+  w.view.device.device_type = kDLCUDA;
+  EXPECT_EQ(TRC_BAD_ARGUMENT, trc_forward(s.get(), t, out, 3, &s.error));
+  w.view.device.device_type = kDLCPU;
+  EXPECT_EQ(TRC_BAD_ARGUMENT, trc_forward(s.get(), t, out, 2, &s.error));
+  // Strides: a column-major output.
+  int64_t strides[2] = {1, 3};
+  x.view.strides = strides;
+  EXPECT_EQ(TRC_OK, trc_forward(s.get(), t, out, 3, &s.error));
+  EXPECT_EQ(TRC_OK, trc_release(s.get(), t, &s.error));
+  ASSERT_EQ(TRC_OK, s.submit(b, t));
+  ASSERT_EQ(TRC_OK, s.forward(t));
+  for (int r = 0; r < 3; ++r)
+    for (int c = 0; c < 4; ++c)
+      EXPECT_EQ(s.outputs[0]->values[r * 4 + c], x.values[c * 3 + r]);
+}
+
+TEST_F(AbiTest, WriteRowsThenReadThem) {
+  for (bool cached : {false, true}) {
+    Model m = weighted();
+    m.tables[0].optimizer = adagrad();
+    m.cached = {cached};
+    Artifact artifact(m);
+    std::string state = folder / (cached ? "c" : "m");
+    std::vector<float> values(8), read(8), sums(4), after(4);
+    for (int i = 0; i < 8; ++i)
+      values[i] = static_cast<float>(i);
+    int64_t rows[] = {1, 19}; // one that was trained, one that never was
+    {
+      Session s;
+      ASSERT_EQ(TRC_OK, s.open(artifact, state));
+      Batch b = good();
+      trc_ticket t = 0;
+      ASSERT_EQ(TRC_OK, s.submit(b, t));
+      ASSERT_EQ(TRC_OK, s.forward(t));
+      ASSERT_EQ(TRC_OK, s.backward(t, gradientsFor(s)));
+      ASSERT_EQ(TRC_OK, trc_read_state(s.get(), "a", 0, rows, 1, sums.data(),
+                                       &s.error));
+      ASSERT_EQ(TRC_OK,
+                trc_write_rows(s.get(), "a", rows, 2, values.data(), &s.error))
+          << s.error.message;
+      ASSERT_EQ(TRC_OK,
+                trc_read_rows(s.get(), "a", rows, 2, read.data(), &s.error));
+      EXPECT_EQ(values, read);
+      ASSERT_EQ(TRC_OK, s.close()) << s.error.message;
+    }
+    Session s;
+    ASSERT_EQ(TRC_OK, s.open(artifact, state)) << s.error.message;
+    ASSERT_EQ(TRC_OK,
+              trc_read_rows(s.get(), "a", rows, 2, read.data(), &s.error));
+    EXPECT_EQ(values, read);
+    ASSERT_EQ(TRC_OK,
+              trc_read_state(s.get(), "a", 0, rows, 1, after.data(), &s.error));
+    EXPECT_EQ(sums, after);
+    EXPECT_NE(0.0f, sums[0]);
+  }
+}
+
+#if !defined(__SANITIZE_THREAD__)
+TEST_F(AbiTest, AForkedChildIsTurnedAway) {
+  Artifact artifact(weighted());
+  Session s;
+  ASSERT_EQ(TRC_OK, s.open(artifact, folder / "s"));
+  pid_t child = ::fork();
+  if (child == 0) {
+    trc_model_info info = {};
+    info.struct_size = sizeof(info);
+    bool ok = trc_describe(s.get(), &info, nullptr) == TRC_FORKED &&
+              trc_close(s.get(), nullptr) == TRC_FORKED;
+    ::_exit(ok ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(child, ::waitpid(child, &status, 0));
+  EXPECT_EQ(0, status);
+  EXPECT_EQ(TRC_OK, s.close());
+}
+#endif
+
+TEST_F(AbiTest, DamagedPlansAreRefused) {
+  json plan = makePlan(weighted());
+  auto refused = [&](const json &p, const char *expect) {
+    Artifact artifact(p);
+    Session s;
+    EXPECT_EQ(TRC_MISMATCH, s.open(artifact, folder / "s"));
+    EXPECT_NE(nullptr, std::strstr(s.error.message, expect)) << s.error.message;
+  };
+  json p = plan;
+  p["format"] = 2;
+  refused(p, "format");
+  p = plan;
+  p["rings"][0]["bytes"] = 64;
+  refused(p, "this runtime needs");
+  p = plan;
+  p["groups"][0]["slots"] = 1;
+  refused(p, "slots cannot pin");
+  p = plan;
+  p["ops"][3]["op"] = "fly";
+  refused(p, "fly");
+  p = plan;
+  p["ops"][2]["waits"][0]["op"] = 99;
+  refused(p, "outside");
+  p = plan;
+  p.erase("tables");
+  refused(p, "tables");
+  p = plan;
+  p["groups"][1]["update"] = "segment_update_5_sgd";
+  refused(p, "no kernel");
+}
