@@ -8,6 +8,7 @@
 #include "Codegen/Link.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "gtest/gtest.h"
 
