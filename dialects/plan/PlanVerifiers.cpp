@@ -328,18 +328,15 @@ static LogicalResult verifyGather(GatherPoolOp op, GroupOp group,
   return success();
 }
 
-/// Rows come from slots exactly where the group has a cache.
+/// Rows of a cached group must be made ready. (A group without a cache has no
+/// plan.fill that they could come from.)
 static LogicalResult verifyRowsOperand(Operation *op, GroupOp group,
                                        bool hasRows) {
-  if (group.isCached() == hasRows)
+  if (hasRows || !group.isCached())
     return success();
-  if (hasRows)
-    return op->emitOpError("group @")
-           << group.getSymName()
-           << " has no cache: its rows are used in place, without `rows`";
-  return op->emitOpError("group @") << group.getSymName()
-                                    << " has a cache: needs the `rows` that "
-                                       "plan.fill made ready";
+  return op->emitOpError("group @")
+         << group.getSymName()
+         << " has a cache: needs the `rows` that plan.fill made ready";
 }
 
 static LogicalResult verifyGroupUse(PlanStageOpInterface stage, GroupOp group,
