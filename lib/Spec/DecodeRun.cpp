@@ -204,8 +204,9 @@ void decodePin(Reading &reading, const Yaml &item, size_t index, Pins &pins) {
       if (entry.value.isNull())
         reading.error(entry.keyLoc, path + ".cache." + entry.key +
                                         ": expected a size such as 64MiB");
+      // A cache of nothing keeps only the rows that batches in flight pin.
       else if (readSize(reading, entry.value, path + ".cache." + entry.key,
-                        value.bytes))
+                        value.bytes, /*zeroAllowed=*/true))
         pin.cache.push_back(std::move(value));
     }
   }

@@ -211,7 +211,7 @@ bool readStrings(Reading &reading, const Yaml &node, llvm::StringRef path,
 }
 
 bool readSize(Reading &reading, const Yaml &node, llvm::StringRef path,
-              Int &out) {
+              Int &out, bool zeroAllowed) {
   const char *expected = "a size such as 64KiB, 512MiB or 2GiB";
   double number;
   llvm::StringRef unit;
@@ -237,9 +237,11 @@ bool readSize(Reading &reading, const Yaml &node, llvm::StringRef path,
     return false;
   }
   double bytes = number * double(factor);
-  if (bytes < 1 || bytes > 9.0e18 || bytes != std::floor(bytes))
+  if (bytes < (zeroAllowed ? 0 : 1) || bytes > 9.0e18 ||
+      bytes != std::floor(bytes))
     return wrong(reading, node, path,
-                 llvm::Twine(expected) + ", a whole number of bytes above 0");
+                 llvm::Twine(expected) + ", a whole number of bytes" +
+                     (zeroAllowed ? "" : " above 0"));
   // Whole numbers stay exact beyond 2^53.
   int64_t whole;
   llvm::StringRef digits = llvm::StringRef(node.text).take_while(

@@ -49,7 +49,8 @@ bool readString(Reading &, const Yaml &, llvm::StringRef path, Str &out);
 bool readName(Reading &, const Yaml &, llvm::StringRef path, Str &out);
 bool readStrings(Reading &, const Yaml &, llvm::StringRef path,
                  std::vector<Str> &out);
-bool readSize(Reading &, const Yaml &, llvm::StringRef path, Int &out);
+bool readSize(Reading &, const Yaml &, llvm::StringRef path, Int &out,
+              bool zeroAllowed = false);
 /// A number with a unit of time.
 bool readDuration(Reading &, const Yaml &, llvm::StringRef path, Int &seconds);
 /// A whole number of `what`, or a percentage.
