@@ -365,14 +365,22 @@ void checkGroup(Plan &plan, size_t g) {
   if (home.memory() == group.cached())
     fail(where, home.memory() ? "a home in memory takes no cache"
                               : "home '" + home.name + "' needs a cache");
+  // A batch brings a table no more ids than its features may have, and no more
+  // unique rows than it has.
+  std::vector<int64_t> tableIds(plan.tables.size(), 0);
   int64_t ids = 0;
   for (size_t f = 0; f < plan.features.size(); ++f)
     if (plan.tables[plan.features[f].table].group == static_cast<int>(g)) {
       group.features.push_back(static_cast<int>(f));
-      ids += plan.shape.featureIds(f);
+      int64_t &own = tableIds[plan.features[f].table];
+      own = std::min(own + plan.shape.featureIds(f), plan.maxIds);
+      ids = std::min(ids + plan.shape.featureIds(f), plan.maxIds);
     }
-  ids = std::min(ids, plan.maxIds);
-  if (group.maxOccurrences < ids || group.maxUnique < std::min(ids, group.rows))
+  int64_t unique = 0;
+  for (size_t t = 0; t < plan.tables.size(); ++t)
+    unique += std::min(tableIds[t], plan.tables[t].rows);
+  unique = std::min(unique, ids);
+  if (group.maxOccurrences < ids || group.maxUnique < unique)
     fail(where, "bounds are below the " + std::to_string(ids) +
                     " ids that a batch may hold");
   if (group.cached()) {

@@ -153,8 +153,8 @@ TEST_F(Artifact, RuntimeParsesEveryLookahead) {
       auto text = planToArtifact(*module, spec, llvm::json::Object());
       ASSERT_TRUE(succeeded(text)) << errors;
       auto parsed = trc::parsePlan(text->json.data(), text->json.size());
-      ASSERT_TRUE(parsed.ok()) << parsed.status().message();
-      const trc::Plan &plan = parsed.value();
+      ASSERT_TRUE(parsed.ok()) << parsed.takeStatus().message();
+      const trc::Plan &plan = *parsed;
       EXPECT_EQ(plan.model, "toy");
       EXPECT_EQ(plan.lookahead, lookahead);
       EXPECT_EQ(plan.hasHead, std::string(head) != "caller");
@@ -185,7 +185,7 @@ TEST_F(Artifact, EveryWaitOfTheJsonIsNeeded) {
   ASSERT_TRUE(succeeded(text));
   auto parsed = trc::parsePlan(text->json.data(), text->json.size());
   ASSERT_TRUE(parsed.ok());
-  schedule::Graph graph = graphOf(parsed.value());
+  schedule::Graph graph = graphOf(*parsed);
   int waits = 0;
   for (auto &op : graph.ops)
     for (size_t k = 0; k < op.waits.size(); ++k, ++waits) {
@@ -205,8 +205,9 @@ TEST_F(Artifact, SameInputSameBytes) {
     ASSERT_TRUE(succeeded(text));
     EXPECT_EQ(text->hash.size(), 16u);
     EXPECT_NE(text->json.find(text->hash), std::string::npos);
-    if (i)
+    if (i) {
       EXPECT_EQ(text->json, first);
+    }
     first = text->json;
   }
   // Another seed is another plan.
@@ -234,7 +235,7 @@ TEST_F(Artifact, OneByteLessIsRefusedWithTheSmallestNumber) {
   ASSERT_TRUE(succeeded(text));
   auto parsed = trc::parsePlan(text->json.data(), text->json.size());
   ASSERT_TRUE(parsed.ok());
-  int64_t need = parsed.value().bounds[0].bytes;
+  int64_t need = parsed->bounds[0].bytes;
   EXPECT_TRUE(makePlan(embText("fm", need), 2)) << errors;
   EXPECT_FALSE(makePlan(embText("fm", need - 1), 2));
   EXPECT_NE(errors.find("at least " + std::to_string(need) + " bytes"),
