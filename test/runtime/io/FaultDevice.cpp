@@ -21,11 +21,6 @@ public:
   }
 
   void begin(char *buffer) override {
-    {
-      std::lock_guard<std::mutex> lock(owner.mutex);
-      ++owner.flying;
-      owner.peak = std::max(owner.peak.load(), owner.flying);
-    }
     outer.begin(buffer);
     next(buffer);
   }
@@ -47,6 +42,11 @@ public:
         break;
       }
     }
+    // Counted out first: whoever waits for it may go on before we return.
+    {
+      std::lock_guard<std::mutex> lock(owner.mutex);
+      --owner.flying;
+    }
     if (outer.complete(result, buffer)) {
       next(buffer);
       return true;
@@ -54,7 +54,6 @@ public:
     FaultDevice &device = owner;
     delete this;
     std::lock_guard<std::mutex> lock(device.mutex);
-    --device.flying;
     if (--device.shims == 0)
       device.idle.notify_all();
     return false;
@@ -62,6 +61,11 @@ public:
 
 private:
   void next(char *buffer) {
+    {
+      std::lock_guard<std::mutex> lock(owner.mutex);
+      ++owner.flying;
+      owner.peak = std::max(owner.peak.load(), owner.flying);
+    }
     kind = outer.kind;
     file = outer.file;
     offset = outer.offset;
