@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/emb/Emb.h"
+#include "dialects/emb/EmbAsm.h"
 #include "dialects/emb/EmbBytecode.h"
 
 using namespace mlir;
@@ -20,6 +21,7 @@ void EmbDialect::initialize() {
   registerAttributes();
   registerTypes();
   registerBytecode(this);
+  registerAsm(this);
   addOperations<
 #define GET_OP_LIST
 #include "dialects/emb/EmbOps.cpp.inc"

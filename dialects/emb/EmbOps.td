@@ -9,12 +9,16 @@
 #ifndef TERRACE_EMB_OPS
 #define TERRACE_EMB_OPS
 
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "dialects/emb/EmbSymbolOps.td"
 
 // An op of a step's body.
 class Emb_StepBodyOp<string mnem, list<Trait> traits = []>
     : Emb_Op<mnem, !listconcat([HasParent<"::terrace::emb::StepOp">], traits)>;
+
+// Results are printed under telling names (EmbAsm.cpp).
+defvar Named = DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>;
 
 // Effects on the world outside of the step, each on a resource of its own
 // (EmbEffects in Emb.h), so that they neither die nor block pure ops.
@@ -30,7 +34,7 @@ def Emb_Positions : RankedTensorOf<[I32]>;
 // Inputs
 //===----------------------------------------------------------------------===//
 
-def Emb_ScalarOp : Emb_StepBodyOp<"scalar", [Pure]> {
+def Emb_ScalarOp : Emb_StepBodyOp<"scalar", [Named, Pure]> {
   let summary = "a scalar that the caller sets for each step";
   let description = [{
     `lr_scale` multiplies each table's learning rate, `grad_scale` the gradients
@@ -42,13 +46,13 @@ def Emb_ScalarOp : Emb_StepBodyOp<"scalar", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Emb_SamplesOp : Emb_StepBodyOp<"samples", [Pure]> {
+def Emb_SamplesOp : Emb_StepBodyOp<"samples", [Named, Pure]> {
   let summary = "samples of this step: at most the step's batch";
   let results = (outs Index:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
-def Emb_FeatureOp : Emb_StepBodyOp<"feature", [Pure]> {
+def Emb_FeatureOp : Emb_StepBodyOp<"feature", [Named, Pure]> {
   let summary = "a column of the batch";
   let description = [{
     Raw bags (`raw`, weighted if `weights` names a column), or a dense f32
@@ -93,7 +97,7 @@ def Emb_FeatureOp : Emb_StepBodyOp<"feature", [Pure]> {
 // Ids
 //===----------------------------------------------------------------------===//
 
-def Emb_CheckOp : Emb_StepBodyOp<"check", [OutsideEffects, SymbolUser,
+def Emb_CheckOp : Emb_StepBodyOp<"check", [Named, OutsideEffects, SymbolUser,
     InferTypeOpAdaptor]> {
   let summary = "one verdict over all ids of a step";
   let description = [{
@@ -117,7 +121,7 @@ def Emb_CheckOp : Emb_StepBodyOp<"check", [OutsideEffects, SymbolUser,
   let hasVerifier = 1;
 }
 
-def Emb_TranslateOp : Emb_StepBodyOp<"translate", [Pure, SymbolUser,
+def Emb_TranslateOp : Emb_StepBodyOp<"translate", [Named, Pure, SymbolUser,
     AllTypesMatch<["bags", "result"]>]> {
   let summary = "ids become rows of a table";
   let description = [{
@@ -131,7 +135,7 @@ def Emb_TranslateOp : Emb_StepBodyOp<"translate", [Pure, SymbolUser,
   let hasCanonicalizeMethod = 1;
 }
 
-def Emb_DedupOp : Emb_StepBodyOp<"dedup", [Pure,
+def Emb_DedupOp : Emb_StepBodyOp<"dedup", [Named, Pure,
     InferTypeOpAdaptor]> {
   let summary = "bags of a group become unique bags and an inverse";
   let description = [{
@@ -150,7 +154,7 @@ def Emb_DedupOp : Emb_StepBodyOp<"dedup", [Pure,
   let hasCanonicalizer = 1;
 }
 
-def Emb_ExpandOp : Emb_StepBodyOp<"expand", [Pure]> {
+def Emb_ExpandOp : Emb_StepBodyOp<"expand", [Named, Pure]> {
   let summary = "one row per unique bag becomes one row per sample";
   let description = [{
     `of` names the unique bags where the rows stand per id (pooling `none`).
@@ -183,14 +187,14 @@ def Emb_UniqueOp : Emb_StepBodyOp<"unique", [Pure, SymbolUser]> {
 // States and look-ups
 //===----------------------------------------------------------------------===//
 
-def Emb_StateOp : Emb_StepBodyOp<"state", [Pure, SymbolUser]> {
+def Emb_StateOp : Emb_StepBodyOp<"state", [Named, Pure, SymbolUser]> {
   let summary = "the state of a table before this step's update";
   let arguments = (ins FlatSymbolRefAttr:$table);
   let results = (outs Emb_StateType:$result);
   let assemblyFormat = "$table attr-dict `:` qualified(type($result))";
 }
 
-def Emb_LookupOp : Emb_StepBodyOp<"lookup", [Pure, SymbolUser,
+def Emb_LookupOp : Emb_StepBodyOp<"lookup", [Named, Pure, SymbolUser,
     InferTypeOpAdaptor]> {
   let summary = "gathers and pools rows";
   let description = [{
@@ -228,7 +232,7 @@ def Emb_GradWeightsOp : Emb_StepBodyOp<"grad_weights", [Pure, SymbolUser]> {
 // The head
 //===----------------------------------------------------------------------===//
 
-def Emb_DenseOp : Emb_StepBodyOp<"dense", [OutsideEffects]> {
+def Emb_DenseOp : Emb_StepBodyOp<"dense", [Named, OutsideEffects]> {
   let summary = "the boundary to the head, or to the trainer";
   let description = [{
     Operands: samples, pooled outputs in feature order, dense columns (`dlrm`
@@ -260,7 +264,7 @@ def Emb_DenseOp : Emb_StepBodyOp<"dense", [OutsideEffects]> {
 // Updates
 //===----------------------------------------------------------------------===//
 
-def Emb_ReduceOp : Emb_StepBodyOp<"reduce", [Pure]> {
+def Emb_ReduceOp : Emb_StepBodyOp<"reduce", [Named, Pure]> {
   let summary = "adds the gradients of samples that share a bag: re-associates";
   let description = [{
     The only op of the level that changes the order of a sum; refused under
@@ -275,7 +279,7 @@ def Emb_ReduceOp : Emb_StepBodyOp<"reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Emb_UpdateOp : Emb_StepBodyOp<"update", [Pure, SymbolUser,
+def Emb_UpdateOp : Emb_StepBodyOp<"update", [Named, Pure, SymbolUser,
     AttrSizedOperandSegments,
     AllTypesMatch<["state", "result"]>]> {
   let summary = "every row that the step touched meets its optimizer once";

@@ -12,6 +12,7 @@
 #define TERRACE_DIALECTS_PLAN_PLANEFFECTS_H
 
 #include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -63,6 +64,8 @@ struct RingResource : mlir::SideEffects::Resource::Base<RingResource> {
 };
 
 namespace detail {
+/// Results are printed under the stage's name and its group's.
+void nameResults(mlir::Operation *op, mlir::OpAsmSetValueNameFn set);
 void getMemoryEffects(mlir::Operation *op,
                       llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<
                           mlir::MemoryEffects::Effect>> &effects);

@@ -112,6 +112,49 @@ static void printGradsBy(OpAsmPrinter &printer, Operation *, OperandRange grads,
 #include "dialects/plan/PlanOps.cpp.inc"
 
 //===----------------------------------------------------------------------===//
+// Names in printed IR
+//===----------------------------------------------------------------------===//
+
+void terrace::plan::detail::nameResults(Operation *op,
+                                        OpAsmSetValueNameFn set) {
+  SmallVector<StringRef, 3> names;
+  if (isa<IngestOp>(op))
+    names = {"batch"};
+  else if (isa<CheckOp>(op))
+    names = {"ids"};
+  else if (isa<TranslateOp>(op))
+    names = {"rows"};
+  else if (isa<DedupOp>(op))
+    names = {"bags", "inverse"};
+  else if (isa<UniqueOp>(op))
+    names = {"unique", "occurrences"};
+  else if (isa<ProbeOp>(op))
+    names = {"pins", "misses", "victims"};
+  else if (isa<ResumeOp>(op))
+    names = {"go", "grads"};
+  else // what has happened: %fetch_g, %segment_update_g
+    names = {op->getName().stripDialect()};
+  FlatSymbolRefAttr group = cast<PlanStageOpInterface>(op).getGroupRef();
+  for (auto [result, stem] : llvm::zip(op->getResults(), names))
+    set(result, group ? (stem + "_" + group.getValue()).str() : stem.str());
+}
+
+void RingOp::getAsmResultNames(OpAsmSetValueNameFn set) {
+  std::string name = "ring";
+  if (getRole())
+    name += "_" + stringifyRingRole(*getRole()).str();
+  if (getGroupAttr())
+    name += "_" + getGroupAttr().getValue().str();
+  set(getResult(), name);
+}
+
+void PipelineOp::getAsmBlockArgumentNames(Region &region,
+                                          OpAsmSetValueNameFn set) {
+  for (BlockArgument carried : region.getArguments())
+    set(carried, "carried");
+}
+
+//===----------------------------------------------------------------------===//
 // Accessors
 //===----------------------------------------------------------------------===//
 

@@ -19,7 +19,7 @@ class Plan_StageOp<string mnem, dag ops, string format, string lanes,
     : Plan_Op<mnem, !listconcat([
         HasParent<"::terrace::plan::PipelineOp">, Plan_StageInterface,
         DeclareOpInterfaceMethods<Plan_EffectsInterface>,
-        MemoryEffectsOpInterface, SymbolUserOpInterface], traits)> {
+        OpAsmOpInterface, MemoryEffectsOpInterface, SymbolUserOpInterface], traits)> {
   let arguments = !con(ops, (ins Variadic<Plan_Ready>:$after,
                                  OptionalAttr<FlatSymbolRefAttr>:$lane,
                                  OptionalAttr<I64Attr>:$ahead));
@@ -48,6 +48,9 @@ class Plan_StageOp<string mnem, dag ops, string format, string lanes,
     ::llvm::LogicalResult
     verifySymbolUses(::mlir::SymbolTableCollection &symbols) {
       return ::terrace::plan::detail::verifyStageSymbols(getOperation(), symbols);
+    }
+    void getAsmResultNames(::mlir::OpAsmSetValueNameFn set) {
+      ::terrace::plan::detail::nameResults(getOperation(), set);
     }
     ::mlir::FlatSymbolRefAttr getGroupRef() { return }] # group # [{; }
     ::mlir::Value getRingOperand() { return }] # ring # [{; }

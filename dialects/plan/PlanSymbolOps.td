@@ -8,6 +8,7 @@
 #ifndef TERRACE_PLAN_SYMBOL_OPS
 #define TERRACE_PLAN_SYMBOL_OPS
 
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/plan/PlanAttrs.td"
@@ -107,6 +108,7 @@ def Plan_ProgramOp : Plan_Op<"program", [Symbol, IsolatedFromAbove,
 }
 
 def Plan_RingOp : Plan_Op<"ring", [HasParent<"::terrace::plan::ProgramOp">,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
     PlanSymbolUser, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "storage for `depth` batches; batch t uses slot t % depth";
   let description = [{
@@ -127,6 +129,7 @@ def Plan_RingOp : Plan_Op<"ring", [HasParent<"::terrace::plan::ProgramOp">,
 
 def Plan_PipelineOp : Plan_Op<"pipeline", [
     HasParent<"::terrace::plan::ProgramOp">, SingleBlock, RecursiveMemoryEffects,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,
     SingleBlockImplicitTerminator<"::terrace::plan::YieldOp">]> {
   let summary = "one batch in program order";
   let description = [{

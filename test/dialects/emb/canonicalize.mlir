@@ -11,15 +11,15 @@ emb.step @translate batch 8 max_ids 16 worker 0 of 1 {
   %n = emb.samples : index
   %a = emb.feature "a" : !raw
   %b = emb.feature "b" : !raw
-  // CHECK: %[[C:.*]]:2 = emb.check
+  // CHECK: %[[C0:.*]], %[[C1:.*]] = emb.check
   %ca, %cb = emb.check %a, %b in [@index, @hash] on_bad_id "error" : !raw, !raw -> !ids, !ids
   // CHECK-NOT: emb.translate {{.*}} in @index
   %ra = emb.translate %ca in @index : !ids
-  // CHECK: %[[R:.*]] = emb.translate %[[C]]#1 in @hash
+  // CHECK: %[[R:.*]] = emb.translate %[[C1]] in @hash
   %rb = emb.translate %cb in @hash : !ids
   %si = emb.state @index : !t
   %sh = emb.state @hash : !t
-  // CHECK: emb.lookup sum %{{.*}}[%[[C]]#0]
+  // CHECK: emb.lookup sum %{{.*}}[%[[C0]]]
   %pa = emb.lookup sum %si[%ra] : !t, !ids -> tensor<8x2xf32>
   // CHECK: emb.lookup sum %{{.*}}[%[[R]]]
   %pb = emb.lookup sum %sh[%rb] : !t, !ids -> tensor<8x2xf32>
@@ -47,9 +47,9 @@ emb.step @dedup batch 8 max_ids 16 worker 0 of 1 {
   %s = emb.scalar "lr_scale" : f32
   %a = emb.feature "a" : !raw
   %b = emb.feature "b" : !raw
-  // CHECK: %[[C:.*]]:2 = emb.check
+  // CHECK: %[[C0:.*]], %[[C1:.*]] = emb.check
   %ca, %cb = emb.check %a, %b in [@t, @t] on_bad_id "error" : !raw, !raw -> !ids, !ids
-  // CHECK: %[[U:.*]], %[[I:.*]] = emb.dedup group "g" %[[C]]#1 :
+  // CHECK: %[[U:.*]], %[[I:.*]] = emb.dedup group "g" %[[C1]] :
   %ua, %ub, %inv = emb.dedup group "g" %ca, %cb : !ids, !ids -> !uniq, !uniq, !emb.inverse<8>
   %t0 = emb.state @t : !t
   // CHECK: emb.lookup sum %{{.*}}[%[[U]]]

@@ -13,7 +13,7 @@ emb.channel @out from_owner items ["a"] owners [1] workers 2
 emb.step @w0 batch 8 max_ids 16 worker 0 of 2 {
   %a = emb.feature "a" : !raw
   %c = emb.check %a in [@t] on_bad_id "error" : !raw -> !part
-  // CHECK: emb.exchange @ids(%{{.*}}) : (!emb.bags<4, max 8 x i64, checked>) -> ()
+  // CHECK: emb.exchange @ids(%{{.*}}) : (!ids_4_max8) -> ()
   emb.exchange @ids(%c) : (!part) -> ()
   // CHECK: emb.exchange @out() : () -> tensor<4x2xf32>
   %p = emb.exchange @out() : () -> tensor<4x2xf32>

@@ -42,7 +42,7 @@ module attributes {plan.decision = #plan.decision<lookahead 2, tables [
     %ug = plan.ring @dram role unique group @g bytes 64 depth 3
     %um = plan.ring @dram role unique group @m bytes 64 depth 3
     %pl = plan.ring @dram role probe bytes 64 depth 3
-    // CHECK: plan.ring @dram role staging group @g bytes 64 depth 3 chunks 4
+    // CHECK: %ring_staging_g = plan.ring @dram role staging group @g bytes 64 depth 3 chunks 4
     %st = plan.ring @dram role staging group @g bytes 64 depth 3 chunks 4
     %wb = plan.ring @dram role writebuf bytes 64 depth 2
     %pb = plan.ring @dram role writebuf bytes 64 depth 2
@@ -80,7 +80,7 @@ module attributes {plan.decision = #plan.decision<lookahead 2, tables [
       // Tokens need no type in `after`, other values do.
       // CHECK: plan.fetch @g %{{.*}} into %{{.*}} after(%[[STORED]], %{{.*}} : !plan.buf) at(@io, 2)
       %got = plan.fetch @g %miss into %st after(%stored, %out : !plan.buf) at(@io, 2)
-      // CHECK: plan.fill @g %{{.*}} from %{{.*}} at(@work, 0)
+      // CHECK: %fill_g = plan.fill @g %pins_g from %fetch_g at(@work, 0)
       %rows = plan.fill @g %pins from %got at(@work, 0)
       // CHECK: plan.preserve @g %{{.*}} into %{{.*}}
       %kept = plan.preserve @g %rows into %pb

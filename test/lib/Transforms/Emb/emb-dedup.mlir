@@ -19,26 +19,26 @@ module {
     %f = emb.feature "f" index 0 dedup "g" : !raw
     %h = emb.feature "h" index 1 : !raw
     %k = emb.feature "k" index 2 dedup "g" : !raw
-    // CHECK: %[[C:.+]]:3 = emb.check
+    // CHECK: %[[C0:.+]], %[[C1:.+]], %[[C2:.+]] = emb.check
     %c:3 = emb.check %f, %h, %k in [@a, @a, @b] on_bad_id "error" : !raw, !raw, !raw -> !ids, !ids, !ids
-    // CHECK: %[[U:.+]]:2, %[[INV:.+]] = emb.dedup group "g" %[[C]]#0, %[[C]]#2
+    // CHECK: %[[U0:.+]], %[[U1:.+]], %[[INV:.+]] = emb.dedup group "g" %[[C0]], %[[C2]]
     %sa = emb.state @a : !t
     %sb = emb.state @b : !t
-    // CHECK: %[[P:.+]] = emb.lookup sum %{{.+}}[%[[U]]#0] : {{.+}} -> tensor<?x16xf32>
+    // CHECK: %[[P:.+]] = emb.lookup sum %{{.+}}[%[[U0]]] : {{.+}} -> tensor<?x16xf32>
     // CHECK: %[[E:.+]] = emb.expand %[[P]] by %[[INV]] : {{.+}} -> tensor<8x16xf32>
     %p = emb.lookup sum %sa[%c#0] : !t, !ids -> tensor<8x16xf32>
     // A feature without a group is left alone.
-    // CHECK: %[[Q:.+]] = emb.lookup mean %{{.+}}[%[[C]]#1]
+    // CHECK: %[[Q:.+]] = emb.lookup mean %{{.+}}[%[[C1]]]
     %q = emb.lookup mean %sa[%c#1] : !t, !ids -> tensor<8x16xf32>
-    // CHECK: %[[R:.+]], %[[W:.+]] = emb.lookup max %{{.+}}[%[[U]]#1]
+    // CHECK: %[[R:.+]], %[[W:.+]] = emb.lookup max %{{.+}}[%[[U1]]]
     // CHECK: %[[ER:.+]] = emb.expand %[[R]] by %[[INV]]
     %r, %w = emb.lookup max %sb[%c#2] : !t, !ids -> tensor<8x16xf32>, tensor<8x16xi32>
     // CHECK: %[[G:.+]]:3 = emb.dense @caller(%{{.+}}, %[[E]], %[[Q]], %[[ER]])
     %g:3 = emb.dense @caller(%n, %p, %q, %r) : (index, tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>)
-    // CHECK: emb.update {{.+}} pool [sum, mean] bags [%[[U]]#0 by %[[INV]], %[[C]]#1] grads(%[[G]]#0, %[[G]]#1)
+    // CHECK: emb.update {{.+}} pool [sum, mean] bags [%[[U0]] by %[[INV]], %[[C1]]] grads(%[[G]]#0, %[[G]]#1)
     %ua = emb.update %sa scale %s pool [sum, mean] bags [%c#0, %c#1] grads(%g#0, %g#1) : !t, f32, [!ids, !ids], (tensor<8x16xf32>, tensor<8x16xf32>)
     // Winners stand per unique bag.
-    // CHECK: emb.update {{.+}} pool [max] bags [%[[U]]#1 by %[[INV]]] grads(%[[G]]#2) winners(%[[W]])
+    // CHECK: emb.update {{.+}} pool [max] bags [%[[U1]] by %[[INV]]] grads(%[[G]]#2) winners(%[[W]])
     %ub = emb.update %sb scale %s pool [max] bags [%c#2] grads(%g#2) winners(%w) : !t, f32, [!ids], (tensor<8x16xf32>), (tensor<8x16xi32>)
     emb.commit [@a, @b](%ua, %ub) : !t, !t
   }

@@ -14,8 +14,8 @@
 // CHECK: emb.channel @train_grads to_owner items ["f", "g"] owners [0, 1] workers 2
 // CHECK: emb.step @train_w0 batch 8 max_ids 16 worker 0 of 2
 // CHECK: %[[Y:.+]] = emb.feature "y" : tensor<4xf32>
-// CHECK: %[[C:.+]]:2 = emb.check {{.+}} : !emb.bags<4, max 4 x i64, raw>, !emb.bags<4, max 4 x i64, raw> ->
-// CHECK: %[[MINE:.+]] = emb.exchange @train_ids(%[[C]]#0, %[[C]]#1) : {{.+}} -> !emb.bags<8, max 8 x i64, checked>
+// CHECK: %[[C0:.+]], %[[C1:.+]] = emb.check {{.+}} : !raw_4_max4, !raw_4_max4 ->
+// CHECK: %[[MINE:.+]] = emb.exchange @train_ids(%[[C0]], %[[C1]]) : {{.+}} -> !ids_8_max8
 // CHECK: emb.state @a
 // CHECK-NOT: emb.state @b
 // CHECK: %[[P:.+]] = emb.lookup sum %{{.+}}[%[[MINE]]] : {{.+}} -> tensor<8x4xf32>
