@@ -54,14 +54,13 @@ bool Backend::chooseImages() {
 bool Backend::check() {
   if (!spec::checkExecutable(frontend.spec(), result.diagnostics))
     return frontend.fail(Outcome::Error);
-  // A spec without a head has nothing to train with in an executable.
-  if (options.emit == Emit::Exe && !frontend.spec().head) {
-    result.diagnostics.error(
-        {0, 1, 1}, "the model has no head, so an executable could not train "
-                   "it; add head: {kind: fm, label: COLUMN}, or make a library "
-                   "for a trainer with --emit=lib");
-    return frontend.fail(Outcome::Error);
-  }
+  // Such an executable still verifies, benches and informs.
+  if (options.emit == Emit::Exe && !frontend.spec().head)
+    result.diagnostics.warning(
+        {0, 1, 1}, "the model has no head: the executable can verify, bench "
+                   "and inform, but not train; --emit=lib makes a library for "
+                   "a trainer, head: {kind: fm, label: COLUMN} a model that "
+                   "trains alone");
   return chooseImages();
 }
 
