@@ -88,7 +88,7 @@ def main():
             try:
                 refused(run("./model", "train", "--fresh", "--state", small / "s", cwd=folder, ok=False), "space")
             finally:
-                subprocess.run(["umount", str(small)], check=True)
+                subprocess.run(["umount", "-l", str(small)], check=True)
         else:
             print("  skipped: cannot mount a small tmpfs here")
         run("./model", "eval", "--state", "s", cwd=folder)

@@ -1,6 +1,7 @@
 """train 200 steps = train 100, stop, resume 100, bit for bit; also after kill -9, from the last checkpoint."""
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import json
+import re
 import signal
 import subprocess
 import time
@@ -33,8 +34,8 @@ def write_data(path, samples):
 
 
 def rows_of(state):
-    """The stored rows; the manifest and the checkpoints may differ in how the run was cut."""
-    return {name: data for name, data in tree_bytes(state).items()
+    """The stored rows; the manifest and the checkpoints may differ in how the run was cut, files are named by opening."""
+    return {re.sub(r"^(index|rows)-\d+-", r"\1-", name): data for name, data in tree_bytes(state).items()
             if "ckpt" not in name and not name.endswith((".json", ".lock", "lock"))}
 
 
