@@ -164,6 +164,22 @@ static LogicalResult verifyMember(GroupOp group, emb::TableOp table,
   return success();
 }
 
+/// A table is in one group. Checked once for all groups, at the first of them.
+static LogicalResult verifyDisjoint(GroupOp group) {
+  auto groups = group->getBlock()->getOps<GroupOp>();
+  if (*groups.begin() != group)
+    return success();
+  llvm::DenseMap<Attribute, GroupOp> owners;
+  for (GroupOp other : groups)
+    for (Attribute table : other.getTables()) {
+      auto [owner, isNew] = owners.try_emplace(table, other);
+      if (!isNew && owner->second != other)
+        return other.emitOpError() << table << " is in group @"
+                                   << owner->second.getSymName() << " already";
+    }
+  return success();
+}
+
 LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto tier = [&](FlatSymbolRefAttr name) {
     return symbols.lookupNearestSymbolFrom<emb::TierOp>(*this, name);
@@ -200,16 +216,8 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (failed(verifyMember(*this, table, first, i)))
       return failure();
   }
-  for (auto other : (*this)->getBlock()->getOps<GroupOp>()) {
-    if (other == *this)
-      break;
-    llvm::SmallDenseSet<Attribute> theirs(other.getTables().begin(),
-                                          other.getTables().end());
-    for (Attribute table : getTables())
-      if (theirs.contains(table))
-        return emitOpError()
-               << table << " is in group @" << other.getSymName() << " already";
-  }
+  if (failed(verifyDisjoint(*this)))
+    return failure();
   return getUpdateKernelAttr()
              ? terrace::plan::detail::verifyKernel(
                    *this, getUpdateKernelAttr(), KernelKind::SegmentUpdate,

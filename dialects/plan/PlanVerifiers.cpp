@@ -263,33 +263,76 @@ LogicalResult terrace::plan::detail::verifyKernel(
   return success();
 }
 
-/// The features that `ingest` of this pipeline declares, by name.
-static llvm::StringMap<FeatureAttr> declaredFeatures(Operation *stage) {
-  llvm::StringMap<FeatureAttr> features;
-  for (auto ingest : stage->getBlock()->getOps<IngestOp>())
-    if (ingest.getFeatures())
-      for (auto feature : ingest.getFeatures()->getAsRange<FeatureAttr>())
-        features[feature.getName().getValue()] = feature;
-  return features;
+using Features = llvm::StringMap<FeatureAttr>;
+
+static LogicalResult verifyFeatureKernel(GatherPoolOp op, FeatureAttr feature,
+                                         FlatSymbolRefAttr name,
+                                         SymbolTableCollection &symbols) {
+  auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(op, name);
+  if (!kernel)
+    return success(); // said elsewhere
+  KernelConfigAttr config = kernel.getConfig();
+  if (config.getPooling() == feature.getPooling() &&
+      config.getWeighted() == bool(feature.getWeights()))
+    return success();
+  return op.emitOpError("feature ")
+         << feature.getName() << " pools by "
+         << emb::stringifyPooling(feature.getPooling())
+         << (feature.getWeights() ? " with" : " without")
+         << " weights, but kernel " << name << " by "
+         << emb::stringifyPooling(config.getPooling())
+         << (config.getWeighted() ? " with weights" : " without weights");
 }
 
-static LogicalResult verifyFeatures(PlanStageOpInterface stage, GroupOp group) {
-  if (!stage.getFeatureNames())
-    return success();
-  llvm::StringMap<FeatureAttr> declared = declaredFeatures(stage);
-  if (declared.empty())
-    return success();
-  for (auto name : stage.getFeatureNames().getAsRange<StringAttr>()) {
-    auto feature = declared.find(name.getValue());
-    if (feature == declared.end())
+static LogicalResult verifyFeatures(PlanStageOpInterface stage,
+                                    const Features &declared,
+                                    SymbolTableCollection &symbols) {
+  GroupOp group;
+  if (FlatSymbolRefAttr name = stage.getGroupRef())
+    group = symbols.lookupNearestSymbolFrom<GroupOp>(stage, name);
+  llvm::SmallDenseSet<Attribute> tables;
+  if (group)
+    tables.insert(group.getTables().begin(), group.getTables().end());
+  auto gather = dyn_cast<GatherPoolOp>(stage.getOperation());
+  for (auto [i, name] :
+       llvm::enumerate(stage.getFeatureNames().getAsRange<StringAttr>())) {
+    auto found = declared.find(name.getValue());
+    if (found == declared.end())
       return stage->emitOpError("feature ")
              << name << " is not one that plan.ingest declares";
-    StringRef table = feature->second.getTable().getValue();
-    if (group && group.getTableIndex(table) < 0)
+    FeatureAttr feature = found->second;
+    if (group && !tables.contains(feature.getTable()))
       return stage->emitOpError("feature ")
-             << name << " reads @" << table << ", which is not in group @"
-             << group.getSymName();
+             << name << " reads " << feature.getTable()
+             << ", which is not in group @" << group.getSymName();
+    if (!gather || i >= gather.getKernels().size() ||
+        gather.getKernels().size() == 1)
+      continue;
+    auto kernel = cast<FlatSymbolRefAttr>(gather.getKernels()[i]);
+    if (failed(verifyFeatureKernel(gather, feature, kernel, symbols)))
+      return failure();
   }
+  return success();
+}
+
+/// What `ingest` declares, and that all stages keep to it: in one go, since a
+/// model has a thousand features.
+static LogicalResult verifyDeclarations(IngestOp op,
+                                        SymbolTableCollection &symbols) {
+  if (!op.getFeatures())
+    return success();
+  Features declared;
+  for (auto feature : op.getFeatures()->getAsRange<FeatureAttr>()) {
+    if (failed(terrace::plan::detail::verifyTable(op, feature.getTable(),
+                                                  symbols)))
+      return failure();
+    declared[feature.getName().getValue()] = feature;
+  }
+  for (Operation &other : *op->getBlock())
+    if (auto stage = dyn_cast<PlanStageOpInterface>(other))
+      if (stage.getFeatureNames() &&
+          failed(verifyFeatures(stage, declared, symbols)))
+        return failure();
   return success();
 }
 
@@ -300,31 +343,11 @@ static LogicalResult verifyGather(GatherPoolOp op, GroupOp group,
   if (kernels != 1 && kernels != features)
     return op.emitOpError("has ") << features << " features but " << kernels
                                   << " kernels: one for all, or one for each";
-  llvm::StringMap<FeatureAttr> declared = declaredFeatures(op);
-  for (auto [i, name] :
-       llvm::enumerate(op.getKernels().getAsRange<FlatSymbolRefAttr>())) {
-    KernelOp kernel;
+  for (auto name : op.getKernels().getAsRange<FlatSymbolRefAttr>())
     if (failed(terrace::plan::detail::verifyKernel(
             op, name, KernelKind::GatherPool, group.getRecord(), symbols,
-            &kernel)))
+            nullptr)))
       return failure();
-    if (!op.getFeatures() || kernels == 1)
-      continue;
-    auto feature =
-        declared.find(cast<StringAttr>((*op.getFeatures())[i]).getValue());
-    if (feature == declared.end())
-      continue;
-    KernelConfigAttr config = kernel.getConfig();
-    if (config.getPooling() != feature->second.getPooling() ||
-        config.getWeighted() != bool(feature->second.getWeights()))
-      return op.emitOpError("feature ")
-             << feature->second.getName() << " pools by "
-             << emb::stringifyPooling(feature->second.getPooling())
-             << (feature->second.getWeights() ? " with" : " without")
-             << " weights, but kernel " << name << " by "
-             << emb::stringifyPooling(config.getPooling())
-             << (config.getWeighted() ? " with weights" : " without weights");
-  }
   return success();
 }
 
@@ -381,17 +404,12 @@ terrace::plan::detail::verifyStageSymbols(Operation *op,
     if (failed(verifyGroupUse(stage, group, symbols)))
       return failure();
   }
-  if (failed(verifyFeatures(stage, group)))
-    return failure();
   if (auto translate = dyn_cast<TranslateOp>(op)) {
     for (auto table : translate.getTables().getAsRange<FlatSymbolRefAttr>())
       if (failed(verifyTable(op, table, symbols)))
         return failure();
   } else if (auto ingest = dyn_cast<IngestOp>(op)) {
-    if (ingest.getFeatures())
-      for (auto feature : ingest.getFeatures()->getAsRange<FeatureAttr>())
-        if (failed(verifyTable(op, feature.getTable(), symbols)))
-          return failure();
+    return verifyDeclarations(ingest, symbols);
   } else if (auto exchange = dyn_cast<ExchangeOp>(op)) {
     FlatSymbolRefAttr name = exchange.getChannelAttr();
     if (!symbols.lookupNearestSymbolFrom<emb::ChannelOp>(op, name))
