@@ -230,6 +230,7 @@ Status Trainer::checkpoint() {
 
 Status Trainer::atBoundary() {
   if (step >= nextEval) {
+    showProgress(true);
     nextEval = nextMultiple(evalEverySteps());
     TRC_RETURN_IF_ERROR(evaluate());
   }
@@ -336,7 +337,7 @@ Status Trainer::finish() {
   text += "speed        " + shortCount(rate) + " rows/s";
   std::string tiers = statsText(fields["stats"]);
   if (!tiers.empty())
-    text += "\ntiers       " + tiers;
+    text += "\ntiers        " + tiers.substr(2);
   report.event("end", text, fields);
   return Status();
 }
