@@ -257,6 +257,9 @@ void Executor::advance() {
     (stuck(*caller) ? anyStuck : anyFree) = true;
   if (anyFree || (rest && anyStuck))
     callerWake.notify_all();
+  // An op may have completed on another thread before its lane was idle again.
+  if (rest && waitingForOps)
+    awaitWake.notify_all();
   // One that can go on may bring the next batch, so only end the run when all
   // who wait are stuck.
   if (rest && anyStuck && !anyFree && !draining && oldest < submitted &&

@@ -169,12 +169,12 @@ Status Pipeline::ingest(int64_t t, const trc_batch &in) {
       for (int64_t s = 0; s < in.samples; ++s)
         offsets[s + 1] = static_cast<int32_t>(from[s + 1]);
       n = bags.value_count;
-      if (values.wide)
+      if (values.wide && n)
         std::memcpy(ids, bags.values, static_cast<size_t>(n) * 8);
       else
         for (int64_t j = 0; j < n; ++j)
           ids[j] = values[j];
-      if (weights)
+      if (weights && n)
         std::memcpy(weights, bags.weights, static_cast<size_t>(n) * 4);
     }
     for (int64_t s = 0; mayCut && s < in.samples; ++s) {
@@ -197,7 +197,7 @@ Status Pipeline::ingest(int64_t t, const trc_batch &in) {
   }
   base[plan.features.size()] = next;
   counters.cutIds += cutIds;
-  if (plan.hasHead && in.labels)
+  if (plan.hasHead && in.labels && in.samples)
     std::memcpy(at<float>(inRing, t, inLayout.labels), in.labels,
                 static_cast<size_t>(in.samples) * 4);
   return Status();
