@@ -194,6 +194,15 @@ bool Frontend::runEmbPasses() {
 }
 
 bool Frontend::runPlanPasses() {
+  if (parsed->workers > 1) {
+    result.diagnostics.error(
+        parsed->workers.loc,
+        "workers: " + llvm::Twine(parsed->workers.value) +
+            " makes a program for each worker (see --dump-dir), but joining "
+            "them needs the distributed exchange, which cannot be compiled "
+            "yet (runs today: 1)");
+    return fail(Outcome::Error);
+  }
   return runPipeline(
       "plan", [&](mlir::PassManager &manager) { buildPlanPipeline(manager); });
 }

@@ -85,9 +85,12 @@ void Check::executable() {
     error(spec.dense.front().loc,
           "dense features cannot be compiled yet without a head that reads "
           "them; a trainer passes its own");
-  if (spec.numerics == Numerics::Reassociate)
-    error(spec.numerics.loc, "numerics 'reassociate' cannot be compiled yet "
-                             "(runs today: strict)");
+  // Without dedup groups nothing re-associates, and the plan is strict's.
+  if (spec.numerics == Numerics::Reassociate && !spec.dedupGroups().empty())
+    error(spec.numerics.loc,
+          "numerics 'reassociate' with dedup groups needs partial sums of "
+          "gradients, which cannot be compiled yet (runs today: strict, or no "
+          "'dedup')");
   if (spec.workers > 1)
     error(spec.workers.loc,
           "workers: " + llvm::Twine(spec.workers.value) +

@@ -46,8 +46,9 @@ TEST(SpecExecutable, EachLimitIsLocated) {
            "m.yaml:5:10: error: workers: 4 needs the distributed exchange");
   expectIn(refusal(withLines(memory + "target: {device: gpu, arch: sm_90}\n")),
            "m.yaml:5:18: error: target device 'gpu'");
-  expectIn(refusal(withLines(memory + "numerics: reassociate\n")),
-           "m.yaml:5:11: error: numerics 'reassociate'");
+  expectIn(refusal("terrace: 1\nnumerics: reassociate\nfeatures:\n- {name: a, "
+                   "dedup: g, table: {rows: 9, dim: 4}}\n"),
+           "m.yaml:2:11: error: numerics 'reassociate' with dedup groups");
   expectIn(refusal(withLines(
                "memory: {tiers: [{name: h, kind: hbm, capacity: 1GiB}]}\n")),
            "m.yaml:4:34: error: tier 'h': hbm needs target: {device: gpu}");

@@ -115,8 +115,11 @@ class Errors(Cli):
             self.terrace("compile", "small.yaml", "--emit=spec", "--set", edit)
             self.terrace("explain", "small.yaml", "--set", edit)
 
-    def test_a_model_without_head_is_a_library(self):
-        self.assertIn("--emit=lib", self.error("compile", "small.yaml", "--set", "head="))
+    def test_a_model_without_head_says_what_it_can_do(self):
+        done = self.terrace("compile", "small.yaml", "--set", "head=", "-o", "headless")
+        self.assertIn("warning: the model has no head", done.stderr)
+        self.assertIn("--emit=lib", done.stderr)
+        self.assertEqual(self.terrace("compile", "small.yaml", "--set", "head=", "--emit=lib").stderr, "")
 
     def test_a_budget_that_does_not_fit(self):
         text = self.error("explain", "small.yaml", "--set", "memory.tiers.dram.capacity=1KiB")
