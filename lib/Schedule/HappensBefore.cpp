@@ -2,9 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reachability over the instances of a window of batches. Lane edges join an
-// instance with the next one of its lane in the window, so a window has few
-// edges; answers are kept per source.
+// Vector clocks over the instances of a window of batches, filled in one pass:
+// a program has few lanes, so a thousand groups cost no more than their ops.
 //
 //===----------------------------------------------------------------------===//
 #include "Schedule/HappensBefore.h"
@@ -18,124 +17,108 @@ Order::Window &Order::window(int distance) const {
   Window &w = it->second;
   if (!fresh)
     return w;
-  int n = int(graph.ops.size());
   w.span = distance + 1;
-  int nodes = n * w.span;
-  w.laneNext.resize(nodes);
-  w.waitNext.resize(nodes);
-  w.waitOf.resize(nodes);
-  std::vector<std::vector<int>> perLane(graph.lanes.size());
-  for (int i = 0; i < n; ++i) {
-    const Op &op = graph.ops[i];
-    for (int t = 0; t < w.span; ++t) {
-      int node = i * w.span + t;
-      if (graph.lanes[op.lane].inOrder())
-        perLane[op.lane].push_back(node);
-      for (size_t k = 0; k < op.waits.size(); ++k) {
-        int from = t - op.waits[k].distance;
-        if (from < 0 || from >= w.span || ignored(i, int(k)))
-          continue;
-        int source = op.waits[k].op * w.span + from;
-        w.waitNext[source].push_back(node);
-        w.waitOf[source].push_back({i, int(k)});
-      }
+  int nodes = int(graph.ops.size()) * w.span;
+  int lanes = int(graph.lanes.size());
+  // The order by (tick, batch, position) satisfies lanes and legal waits.
+  std::vector<int> order;
+  for (int node = 0; node < nodes; ++node)
+    order.push_back(node);
+  auto runsBefore = [&](int a, int b) {
+    return graph.runsBefore(a / w.span, a % w.span, b / w.span, b % w.span);
+  };
+  std::sort(order.begin(), order.end(), runsBefore);
+  w.position.assign(size_t(nodes), -1);
+  w.previous.assign(size_t(nodes), -1);
+  w.clock.assign(size_t(nodes) * size_t(lanes), -1);
+  w.released.resize(size_t(nodes));
+  std::vector<int> last(size_t(lanes), -1), count(size_t(lanes), 0);
+  for (int node : order) {
+    const Op &op = graph.ops[node / w.span];
+    int *clock = &w.clock[size_t(node) * size_t(lanes)];
+    auto join = [&](int from) {
+      const int *other = &w.clock[size_t(from) * size_t(lanes)];
+      for (int l = 0; l < lanes; ++l)
+        clock[l] = std::max(clock[l], other[l]);
+      int lane = graph.ops[from / w.span].lane;
+      if (graph.lanes[lane].inOrder())
+        clock[lane] = std::max(clock[lane], w.position[from]);
+    };
+    if (graph.lanes[op.lane].inOrder()) {
+      w.position[node] = count[op.lane]++;
+      w.previous[node] = last[op.lane];
+      if (last[op.lane] >= 0)
+        join(last[op.lane]);
+      last[op.lane] = node;
     }
-  }
-  for (std::vector<int> &lane : perLane) {
-    std::sort(lane.begin(), lane.end(), [&](int a, int b) {
-      return graph.runsBefore(a / w.span, a % w.span, b / w.span, b % w.span);
-    });
-    for (size_t i = 1; i < lane.size(); ++i)
-      w.laneNext[lane[i - 1]].push_back(lane[i]);
+    for (const Wait &wait : op.waits) {
+      int batch = node % w.span - wait.distance;
+      int from = wait.op * w.span + batch;
+      if (batch < 0 || !runsBefore(from, node))
+        continue;
+      join(from);
+      if (!graph.lanes[graph.ops[wait.op].lane].inOrder())
+        w.released[from].push_back(node);
+    }
   }
   return w;
 }
 
-bool Order::before(int a, int b, int distance) const {
-  Window &w = window(distance);
-  auto [it, fresh] = w.reached.try_emplace(a);
-  std::vector<char> &reached = it->second;
-  if (fresh) {
-    reached.assign(w.laneNext.size(), 0);
-    std::vector<int> stack{a * w.span};
-    while (!stack.empty()) {
-      int node = stack.back();
-      stack.pop_back();
-      for (const auto *next : {&w.laneNext[node], &w.waitNext[node]})
-        for (int to : *next)
-          if (!reached[to]) {
-            reached[to] = 1;
-            stack.push_back(to);
-          }
-    }
-  }
-  return reached[b * w.span + distance];
-}
-
-void Order::ignore(int op, int wait) {
-  dropped.insert({op, wait});
-  for (auto &[distance, w] : windows) {
-    w.reached.clear();
-    const Wait &gone = graph.ops[op].waits[wait];
-    for (int t = 0; t + gone.distance < w.span; ++t) {
-      int source = gone.op * w.span + t;
-      for (size_t i = 0; i < w.waitOf[source].size(); ++i)
-        if (w.waitOf[source][i] == std::make_pair(op, wait)) {
-          w.waitOf[source].erase(w.waitOf[source].begin() + long(i));
-          w.waitNext[source].erase(w.waitNext[source].begin() + long(i));
-          break;
-        }
-    }
-  }
-}
-
-bool Order::beforeWithout(int a, int b, int distance, int op, int wait) const {
-  Window &w = window(distance);
-  std::vector<char> reached(w.laneNext.size(), 0);
-  std::vector<int> stack{a * w.span};
-  int target = b * w.span + distance;
-  while (!stack.empty()) {
-    int node = stack.back();
-    stack.pop_back();
-    if (node == target && !(a == b && distance == 0))
+bool Order::before(const Window &w, int a, int b) const {
+  int lane = graph.ops[a / w.span].lane;
+  if (graph.lanes[lane].inOrder())
+    return w.clock[size_t(b) * graph.lanes.size() + size_t(lane)] >=
+           w.position[a];
+  for (int next : w.released[a])
+    if (next == b || before(w, next, b))
       return true;
-    for (int to : w.laneNext[node])
-      if (!reached[to]) {
-        reached[to] = 1;
-        stack.push_back(to);
-      }
-    for (size_t i = 0; i < w.waitNext[node].size(); ++i) {
-      int to = w.waitNext[node][i];
-      if (reached[to] || w.waitOf[node][i] == std::make_pair(op, wait))
-        continue;
-      reached[to] = 1;
-      stack.push_back(to);
-    }
+  return false;
+}
+
+bool Order::before(int a, int b, int distance) const {
+  const Window &w = window(distance);
+  return before(w, a * w.span, b * w.span + distance);
+}
+
+bool Order::beforeOtherwise(int a, int b, int distance) const {
+  const Window &w = window(distance);
+  int source = a * w.span, target = b * w.span + distance;
+  auto through = [&](int middle) {
+    return middle >= 0 && (middle == source || before(w, source, middle));
+  };
+  if (through(w.previous[target]))
+    return true;
+  for (const Wait &wait : graph.ops[b].waits) {
+    int batch = distance - wait.distance;
+    if (batch < 0 || (wait.op == a && wait.distance == distance) ||
+        !graph.runsBefore(wait.op, batch, b, distance))
+      continue;
+    if (through(wait.op * w.span + batch))
+      return true;
   }
   return false;
 }
 
 std::vector<Instance> Order::ancestors(int b, int distance) const {
-  Window &w = window(distance);
-  std::vector<std::vector<int>> previous(w.laneNext.size());
-  for (size_t node = 0; node < w.laneNext.size(); ++node)
-    for (const auto *next : {&w.laneNext[node], &w.waitNext[node]})
-      for (int to : *next)
-        previous[to].push_back(int(node));
-  std::vector<char> seen(previous.size(), 0);
-  int target = b * w.span + distance;
-  std::vector<int> stack{target};
-  seen[target] = 1;
+  const Window &w = window(distance);
+  std::vector<char> seen(w.previous.size(), 0);
+  std::vector<int> stack{b * w.span + distance};
+  seen[stack.front()] = 1;
   std::vector<Instance> found;
+  auto visit = [&](int node) {
+    if (node >= 0 && !seen[node]) {
+      seen[node] = 1;
+      stack.push_back(node);
+    }
+  };
   while (!stack.empty()) {
     int node = stack.back();
     stack.pop_back();
     found.push_back({node / w.span, node % w.span});
-    for (int from : previous[node])
-      if (!seen[from]) {
-        seen[from] = 1;
-        stack.push_back(from);
-      }
+    visit(w.previous[node]);
+    for (const Wait &wait : graph.ops[node / w.span].waits)
+      if (int batch = node % w.span - wait.distance; batch >= 0)
+        visit(wait.op * w.span + batch);
   }
   // Waits obey the inequality (verify checks it first), so this order is legal.
   std::sort(found.begin(), found.end(),

@@ -22,7 +22,6 @@
 #include "Schedule/Graph.h"
 
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,35 +44,35 @@ struct Requirement {
 /// All pairs that the effects demand, each once, in a stable order.
 std::vector<Requirement> requirements(const Graph &graph);
 
-/// Answers happens-before between instances. The graph must outlive it and not
-/// change meanwhile.
+/// Answers happens-before between instances, from vector clocks: for each
+/// instance the last one of every in-order lane that has completed before. The
+/// graph must outlive it and not change meanwhile. Waits against the program's
+/// order (which verify refuses) prove nothing.
 class Order {
 public:
   explicit Order(const Graph &graph) : graph(graph) {}
 
   /// Is (a, t) before (b, t + distance) in every run?
   bool before(int a, int b, int distance) const;
-  /// The same without wait number `wait` of op `op`.
-  bool beforeWithout(int a, int b, int distance, int op, int wait) const;
-  /// From now on as if wait number `wait` of op `op` did not exist.
-  void ignore(int op, int wait);
-  bool ignored(int op, int wait) const { return dropped.count({op, wait}); }
+  /// Would it be, were the wait of b for (a, -distance) not there?
+  bool beforeOtherwise(int a, int b, int distance) const;
   /// The instances that must complete before (b, distance) starts, (b,
   /// distance) included, in an order in which they may run.
   std::vector<Instance> ancestors(int b, int distance) const;
 
 private:
-  /// The instances of batches 0 .. distance and their direct successors.
+  /// The instances of batches 0 .. distance: op * span + batch.
   struct Window {
-    int span = 0; ///< batches
-    std::vector<std::vector<int>> laneNext, waitNext;
-    std::vector<std::vector<std::pair<int, int>>> waitOf; ///< op, wait index
-    std::map<int, std::vector<char>> reached; ///< by source op, in batch 0
+    int span = 0;
+    std::vector<int> position; ///< in its lane
+    std::vector<int> previous; ///< in its lane, or -1
+    std::vector<int> clock;    ///< instance * lanes + lane: position, or -1
+    std::vector<std::vector<int>> released; ///< of io instances: who waits
   };
   Window &window(int distance) const;
+  bool before(const Window &window, int a, int b) const;
 
   const Graph &graph;
-  std::set<std::pair<int, int>> dropped;
   mutable std::map<int, Window> windows;
 };
 
@@ -96,8 +95,8 @@ std::vector<Finding> verify(const Graph &graph);
 int livePinSets(const Graph &graph, int group);
 /// The smallest number of slots that a group can run with.
 int64_t smallestSlots(const Graph &graph, int group);
-/// The smallest depth that a ring can run with.
-int smallestDepth(const Graph &graph, int ring);
+/// The smallest depth that each ring can run with.
+std::vector<int> smallestDepths(const Graph &graph);
 
 /// "probe @g64 (batch 1), fetch @g64 (batch 1)".
 std::string format(const Graph &graph, const std::vector<Instance> &run);

@@ -27,9 +27,10 @@ bool applyLookahead(Graph &graph, int lookahead) {
     op.lane = lane;
     op.ahead = aheadOf(op.kind, lookahead);
   }
+  std::vector<int> least = smallestDepths(graph);
   for (size_t r = 0; r < graph.rings.size(); ++r)
-    graph.rings[r].depth = std::max(depthOf(graph.rings[r].role, lookahead),
-                                    smallestDepth(graph, int(r)));
+    graph.rings[r].depth =
+        std::max(depthOf(graph.rings[r].role, lookahead), least[r]);
   deriveWaits(graph);
   return true;
 }

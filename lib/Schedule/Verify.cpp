@@ -10,6 +10,7 @@
 #include "Schedule/HappensBefore.h"
 
 #include <algorithm>
+#include <climits>
 
 namespace terrace::schedule {
 
@@ -109,36 +110,32 @@ private:
   }
 
   void rings() {
-    for (int r = 0; r < int(graph.rings.size()); ++r) {
+    std::vector<char> written(graph.rings.size(), 0);
+    std::vector<int> firstUser(graph.rings.size(), -1);
+    for (int i = 0; i < int(graph.ops.size()); ++i)
+      for (const Effect &e : graph.ops[i].effects) {
+        if (e.role != Role::Ring)
+          continue;
+        if (firstUser[e.target] < 0)
+          firstUser[e.target] = i;
+        if (!e.write && !written[e.target])
+          report("ring", i,
+                 graph.ops[i].name + " reads ring " +
+                     graph.rings[e.target].name +
+                     ", which no earlier op writes");
+        written[e.target] |= e.write;
+      }
+    std::vector<int> least = smallestDepths(graph);
+    for (size_t r = 0; r < graph.rings.size(); ++r) {
       const Ring &ring = graph.rings[r];
-      bool written = false;
-      for (int i = 0; i < int(graph.ops.size()); ++i)
-        for (const Effect &e : graph.ops[i].effects) {
-          if (e.role != Role::Ring || e.target != r)
-            continue;
-          if (!e.write && !written)
-            report("ring", i,
-                   graph.ops[i].name + " reads ring " + ring.name +
-                       ", which no earlier op writes");
-          written |= e.write;
-        }
-      int least = smallestDepth(graph, r);
-      if (ring.depth < least)
-        report("ring-depth", firstUser(r),
+      if (ring.depth < least[r])
+        report("ring-depth", firstUser[r],
                "ring " + ring.name + " has depth " +
                    std::to_string(ring.depth) + "; it needs " +
-                   std::to_string(least) +
+                   std::to_string(least[r]) +
                    ", since its slots are written that many batches before "
                    "the last reader is done");
     }
-  }
-
-  int firstUser(int ring) const {
-    for (int i = 0; i < int(graph.ops.size()); ++i)
-      for (const Effect &e : graph.ops[i].effects)
-        if (e.role == Role::Ring && e.target == ring)
-          return i;
-    return -1;
   }
 
   int count(OpKind kind, int group) const {
@@ -247,19 +244,23 @@ int64_t smallestSlots(const Graph &graph, int group) {
   return std::min(g.rows, livePinSets(graph, group) * g.maxUnique);
 }
 
-int smallestDepth(const Graph &graph, int ring) {
+std::vector<int> smallestDepths(const Graph &graph) {
   // The reuse of a slot is a wait with distance = depth: the inequality.
-  int depth = 1;
-  for (const Op &writer : graph.ops)
-    for (const Effect &w : writer.effects) {
-      if (w.role != Role::Ring || w.target != ring || !w.write)
+  std::vector<int> depths(graph.rings.size(), 1);
+  std::vector<int> mostAhead(graph.rings.size(), 0);        // of the writers
+  std::vector<int> leastAhead(graph.rings.size(), INT_MAX); // of all users
+  for (const Op &op : graph.ops)
+    for (const Effect &e : op.effects) {
+      if (e.role != Role::Ring || e.rows != RowSet::All)
         continue;
-      for (const Op &user : graph.ops)
-        for (const Effect &u : user.effects)
-          if (u.role == Role::Ring && u.target == ring && u.rows == RowSet::All)
-            depth = std::max(depth, writer.ahead - user.ahead);
+      if (e.write)
+        mostAhead[e.target] = std::max(mostAhead[e.target], op.ahead);
+      leastAhead[e.target] = std::min(leastAhead[e.target], op.ahead);
     }
-  return depth;
+  for (size_t r = 0; r < depths.size(); ++r)
+    if (leastAhead[r] != INT_MAX)
+      depths[r] = std::max(1, mostAhead[r] - leastAhead[r]);
+  return depths;
 }
 
 std::vector<Finding> verify(const Graph &graph) {

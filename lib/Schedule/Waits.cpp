@@ -6,6 +6,7 @@
 // order anyway, then drop each that the others imply. A path that proves a wait
 // stays inside the batches that the wait spans, so a wait that was dropped
 // because of another one stays proven when that one is replaced by a path.
+// Both steps are linear in the waits, whatever the number of groups.
 //
 //===----------------------------------------------------------------------===//
 #include "Schedule/Waits.h"
@@ -13,7 +14,8 @@
 #include "Schedule/HappensBefore.h"
 
 #include <algorithm>
-#include <optional>
+#include <map>
+#include <tuple>
 
 namespace terrace::schedule {
 
@@ -36,61 +38,56 @@ bool laneOrders(const Graph &graph, const Requirement &r) {
 void deriveWaits(Graph &graph) {
   for (Op &op : graph.ops)
     op.waits.clear();
-  std::vector<Requirement> pairs = requirements(graph);
-  for (const Requirement &r : pairs)
-    if (!laneOrders(graph, r))
+  // Of the ops of one lane that are awaited at one distance, the last will do:
+  // keyed by who waits, distance and lane. Io lanes order nothing.
+  std::map<std::tuple<int, int, int>, int> last;
+  for (const Requirement &r : requirements(graph)) {
+    if (laneOrders(graph, r))
+      continue;
+    int lane = graph.ops[r.before].lane;
+    if (!graph.lanes[lane].inOrder()) {
       addWait(graph.ops[r.after], {r.before, r.distance});
-
-  // Far waits first, then those whose ends lie far apart in the step: both are
-  // likely implied by shorter ones.
-  struct Candidate {
-    int op;
-    Wait wait;
-  };
-  std::vector<Candidate> candidates;
-  for (int i = 0; i < int(graph.ops.size()); ++i)
-    for (const Wait &w : graph.ops[i].waits)
-      candidates.push_back({i, w});
-  auto reach = [](const Candidate &c) { return std::abs(c.op - c.wait.op); };
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [&](const Candidate &a, const Candidate &b) {
-                     if (a.wait.distance != b.wait.distance)
-                       return a.wait.distance > b.wait.distance;
-                     return reach(a) > reach(b);
-                   });
-  // One Order serves all: dropped waits are marked, not removed, until the end.
-  Order order(graph);
-  for (const Candidate &c : candidates) {
-    std::vector<Wait> &waits = graph.ops[c.op].waits;
-    int index =
-        int(std::find(waits.begin(), waits.end(), c.wait) - waits.begin());
-    if (order.beforeWithout(c.wait.op, c.op, c.wait.distance, c.op, index))
-      order.ignore(c.op, index);
+      continue;
+    }
+    auto [it, fresh] = last.try_emplace({r.after, r.distance, lane}, r.before);
+    if (!fresh && graph.runsBefore(it->second, 0, r.before, 0))
+      it->second = r.before;
   }
+  for (auto &[key, before] : last)
+    addWait(graph.ops[std::get<0>(key)], {before, std::get<1>(key)});
+
+  // What other waits and lanes imply goes; that changes no clock, since the
+  // transitive reduction of an acyclic order keeps the order.
+  Order order(graph);
+  std::vector<std::vector<Wait>> kept(graph.ops.size());
   for (int i = 0; i < int(graph.ops.size()); ++i) {
-    std::vector<Wait> kept;
-    for (size_t k = 0; k < graph.ops[i].waits.size(); ++k)
-      if (!order.ignored(i, int(k)))
-        kept.push_back(graph.ops[i].waits[k]);
-    std::sort(kept.begin(), kept.end(), [](const Wait &a, const Wait &b) {
+    for (const Wait &w : graph.ops[i].waits)
+      if (!order.beforeOtherwise(w.op, i, w.distance))
+        kept[i].push_back(w);
+    std::sort(kept[i].begin(), kept[i].end(), [](const Wait &a, const Wait &b) {
       return std::make_pair(a.distance, a.op) <
              std::make_pair(b.distance, b.op);
     });
-    graph.ops[i].waits = std::move(kept);
   }
+  for (size_t i = 0; i < kept.size(); ++i)
+    graph.ops[i].waits = std::move(kept[i]);
 }
 
 void addRingWaits(Graph &graph) {
-  for (int r = 0; r < int(graph.rings.size()); ++r)
-    for (Op &writer : graph.ops)
-      for (const Effect &w : writer.effects) {
-        if (w.role != Role::Ring || w.target != r || !w.write)
-          continue;
-        for (int u = 0; u < int(graph.ops.size()); ++u)
-          for (const Effect &e : graph.ops[u].effects)
-            if (e.role == Role::Ring && e.target == r && e.rows == RowSet::All)
-              addWait(writer, {u, graph.rings[r].depth});
-      }
+  std::vector<std::vector<int>> writers(graph.rings.size());
+  std::vector<std::vector<int>> users(graph.rings.size());
+  for (int i = 0; i < int(graph.ops.size()); ++i)
+    for (const Effect &e : graph.ops[i].effects) {
+      if (e.role != Role::Ring || e.rows != RowSet::All)
+        continue;
+      users[e.target].push_back(i);
+      if (e.write)
+        writers[e.target].push_back(i);
+    }
+  for (size_t r = 0; r < graph.rings.size(); ++r)
+    for (int writer : writers[r])
+      for (int user : users[r])
+        graph.ops[writer].waits.push_back({user, graph.rings[r].depth});
 }
 
 } // namespace terrace::schedule

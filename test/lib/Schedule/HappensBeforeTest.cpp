@@ -137,9 +137,9 @@ TEST(HappensBefore, SpillMustNotOvertakeFetch) {
   for (OpKind kind :
        {OpKind::Dedup, OpKind::Unique, OpKind::Probe, OpKind::Spill})
     graph.ops[graph.find(kind)].ahead = 3;
-  for (Ring &ring : graph.rings)
-    ring.depth = std::max(ring.depth,
-                          smallestDepth(graph, int(&ring - &graph.rings[0])));
+  std::vector<int> least = smallestDepths(graph);
+  for (size_t r = 0; r < graph.rings.size(); ++r)
+    graph.rings[r].depth = std::max(graph.rings[r].depth, least[r]);
   deriveWaits(graph);
   EXPECT_TRUE(refuses(graph, "write-buffer", "comes later"));
 }

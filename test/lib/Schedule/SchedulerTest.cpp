@@ -70,7 +70,7 @@ TEST(Scheduler, DepthsCoverTheInequality) {
     Graph graph = makeStep(shapeOf(40));
     ASSERT_TRUE(applyLookahead(graph, lookahead));
     for (int r = 0; r < int(graph.rings.size()); ++r) {
-      EXPECT_GE(graph.rings[r].depth, smallestDepth(graph, r));
+      EXPECT_GE(graph.rings[r].depth, smallestDepths(graph)[size_t(r)]);
       EXPECT_EQ(graph.rings[r].depth, depthOf(graph.rings[r].role, lookahead))
           << graph.rings[r].name;
     }
