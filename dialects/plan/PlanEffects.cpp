@@ -15,7 +15,7 @@ using Effects = SmallVectorImpl<PlanEffect>;
 
 Value terrace::plan::getRingOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<BufType>(value.getType()))
+    if (isa<TokenType>(value.getType()))
       return {};
     if (auto stage = dyn_cast<PlanStageOpInterface>(op))
       if (Value ring = stage.getRingOperand())
@@ -24,6 +24,8 @@ Value terrace::plan::getRingOf(Value value) {
       value = check.getBatch();
     else if (auto translate = dyn_cast<TranslateOp>(op))
       value = translate.getIds();
+    else if (auto fill = dyn_cast<FillOp>(op))
+      value = fill.getPins(); // the slots of the rows are in the probe's ring
     else
       return {};
   }
@@ -122,6 +124,7 @@ void FillOp::getPlanEffects(Effects &effects) {
 }
 
 void UnpinOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
   rows(effects, Access::Write, Role::Directory, RowSet::Pin, getGroupAttr());
 }
 

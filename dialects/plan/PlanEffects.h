@@ -45,8 +45,9 @@ struct PlanEffect {
   mlir::Value ring;              // for Role::Ring: the plan.ring
 };
 
-/// The ring that holds a value's data, null for tokens and rows. Ops that work
-/// in place (check, translate) pass the ring of their operand on.
+/// The ring that holds a value's data, null for tokens. Ops that work in place
+/// (check, translate) pass the ring of their operand on; of rows it is the
+/// probe's, which holds their slots.
 mlir::Value getRingOf(mlir::Value value);
 
 struct DirectoryResource
