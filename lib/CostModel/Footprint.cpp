@@ -215,10 +215,12 @@ int64_t planner::arenaBytes(const std::vector<Ring> &rings) {
 
 TierUse planner::groupUse(const Group &g, const Problem &problem, int tier) {
   TierUse use;
-  if (g.home == tier)
-    use.rows = machine::isMemory(problem.tiers[tier].kind) && !g.cached()
-                   ? g.rows * g.slotBytes
-                   : g.rows * g.storeBytes;
+  if (g.home == tier) {
+    bool resident = machine::isMemory(problem.tiers[tier].kind) && !g.cached();
+    use.rows = g.rows * (resident ? g.slotBytes : g.storeBytes);
+    if (resident)
+      use.index = trc::memoryHomeIndexBytes(g.rows);
+  }
   for (size_t c = 0; c < g.caches.size(); ++c)
     if (g.caches[c] == tier)
       use.slots += (c == 0 ? g.slots : g.retained[c]) * g.slotBytes;
@@ -236,6 +238,7 @@ Footprint planner::computeFootprint(const Problem &problem,
       TierUse part = groupUse(g, problem, static_cast<int>(t));
       fp.use[t][g.worker].rows += part.rows;
       fp.use[t][g.worker].slots += part.slots;
+      fp.use[t][g.worker].index += part.index;
     }
     // The directory is walked by the host, wherever the slots lie.
     if (g.cached() && ringTier >= 0)

@@ -317,6 +317,12 @@ struct GradsLayout {
   }
 };
 
+/// Bookkeeping of a group whose home is memory: two bits a row (has a value,
+/// was updated). Part of the bound's `index`.
+inline int64_t memoryHomeIndexBytes(int64_t rows) {
+  return (rows + 63) / 64 * 16;
+}
+
 /// Bytes of one slot of a ring; group is -1 for the roles that have none
 /// (ingest, dedup, expanded, grads).
 inline int64_t ringBytes(const ModelShape &m, RingRole role, int group) {

@@ -82,7 +82,8 @@ std::string trc::statsJson(const Pipeline &p, const SessionCounters &session,
     o["home"] = plan.tiers[gp.home].name;
     o["rows"] = gp.rows;
     if (!g->cache) {
-      used[gp.home] += g->memory.size() + static_cast<uint64_t>(gp.rows) / 4;
+      used[gp.home] += static_cast<uint64_t>(gp.rows * gp.slotBytes +
+                                             memoryHomeIndexBytes(gp.rows));
       j["groups"].push_back(std::move(o));
       continue;
     }
@@ -122,7 +123,7 @@ std::string trc::statsJson(const Pipeline &p, const SessionCounters &session,
         g->writeRing < 0
             ? 1
             : static_cast<uint64_t>(plan.rings[g->writeRing].depth);
-    used[gp.cache] += g->memory.size() +
+    used[gp.cache] += slots * static_cast<uint64_t>(gp.slotBytes) +
                       GroupCache::memoryBytes(rows, slots, miss, depth) +
                       RowStore::memoryBytes(rows, depth, miss, 64);
     used[gp.home] +=

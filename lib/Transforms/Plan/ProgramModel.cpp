@@ -151,8 +151,11 @@ SmallVector<TierUse> ProgramModel::tierUse() const {
       use[home].rows +=
           rows * (group.isCached() ? group.getRecord().getStoreBytes()
                                    : group.getRecord().getSlotBytes());
-    if (!group.isCached())
+    if (!group.isCached()) {
+      if (home >= 0)
+        use[home].index += trc::memoryHomeIndexBytes(rows);
       continue;
+    }
     int64_t slots = int64_t(group.getSlots().value_or(0));
     if (int cache = tier(*group.getCache()); cache >= 0)
       use[cache].slots += slots * group.getRecord().getSlotBytes();
