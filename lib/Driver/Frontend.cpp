@@ -13,6 +13,8 @@
 
 #include "mlir/Pass/PassManager.h"
 
+#include "llvm/Support/FileSystem.h"
+
 #include <chrono>
 
 namespace terrace::driver {
@@ -149,10 +151,19 @@ bool Frontend::importModule() {
     return fail(Outcome::Error);
   if (dumps.enabled() && !dumps.prepare())
     return fail(Outcome::Environment, dumps.error());
+  if (!options.planFile.empty())
+    if (std::error_code ec = llvm::sys::fs::access(
+            options.planFile, llvm::sys::fs::AccessMode::Exist))
+      return fail(Outcome::Environment, "cannot read the decision '" +
+                                            options.planFile +
+                                            "': " + ec.message());
   if (!options.profileFile.empty()) {
     auto loaded = profile::Profile::load(options.profileFile);
     if (!loaded)
-      return fail(Outcome::Environment, llvm::toString(loaded.takeError()));
+      return fail(llvm::sys::fs::exists(options.profileFile)
+                      ? Outcome::Error
+                      : Outcome::Environment,
+                  llvm::toString(loaded.takeError()));
     profile = std::move(*loaded);
   }
   ImportOptions importOptions;

@@ -43,8 +43,8 @@ int runCompile(const CompileVerb &verb, bool json) {
     llvm::errs() << "\r\033[K";
   if (result.outcome != driver::Outcome::Ok)
     return report(result.outcome, result.diagnostics, json);
-  report(result.outcome, result.diagnostics, json); // warnings
   if (!json) {
+    report(result.outcome, result.diagnostics, json); // warnings
     llvm::outs() << result.text;
     return 0;
   }
@@ -55,6 +55,8 @@ int runCompile(const CompileVerb &verb, bool json) {
                             {"files", llvm::json::Array(result.files)},
                             {"kernels", result.kernels},
                             {"seconds", std::move(times)}};
+  if (!result.diagnostics.list().empty())
+    object["diagnostics"] = result.diagnostics.toJson();
   if (!result.text.empty())
     object["text"] = result.text;
   llvm::outs() << llvm::formatv("{0:2}\n",

@@ -104,6 +104,8 @@ class Errors(Cli):
         self.assertIn("nowhere.yaml: error: cannot read the file", self.error("compile", "nowhere.yaml", code=3))
         self.assertIn("gone.yaml", self.error("explain", "small.yaml", "--node", "gone.yaml", code=3))
         self.assertIn("gone.json", self.error("explain", "small.yaml", "--profile", "gone.json", code=3))
+        self.assertIn("'gone.yaml'", self.error("explain", "small.yaml", "--plan", "gone.yaml", code=3))
+        self.assertIn("expected a profile", self.error("explain", "small.yaml", "--profile", "small.yaml"))
         self.assertIn("no/such", self.error("compile", "small.yaml", "--emit=spec", "-o", "no/such/file", code=3))
 
     def test_what_cannot_run_yet_is_located(self):
