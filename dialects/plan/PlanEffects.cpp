@@ -46,21 +46,49 @@ static void ring(Effects &effects, Access access, Value ring) {
     effects.push_back({access, Role::Ring, RowSet::None, {}, ring});
 }
 
-/// Reads every buffer among the operands that are not mere waits.
-static void readBuffers(Effects &effects, PlanStageOpInterface op) {
-  llvm::SmallDenseSet<Value> seen;
-  size_t data = op->getNumOperands() - op.getAfterOperands().size();
-  for (Value operand : op->getOperands().take_front(data))
-    if (Value from = getRingOf(operand))
-      if (seen.insert(from).second)
-        ring(effects, Access::Read, from);
+/// Reads the ring behind `value`, said once.
+static void read(Effects &effects, Value value) {
+  Value from = getRingOf(value);
+  if (from && llvm::none_of(effects, [&](const PlanEffect &effect) {
+        return effect.ring == from && effect.access == Access::Read;
+      }))
+    ring(effects, Access::Read, from);
 }
 
-/// Reads its buffers, writes into its ring.
+/// Reads its buffers (not those that it merely waits for), writes its ring.
 static void buffers(Effects &effects, Operation *op) {
   auto stage = cast<PlanStageOpInterface>(op);
-  readBuffers(effects, stage);
+  size_t data = op->getNumOperands() - stage.getAfterOperands().size();
+  for (Value operand : op->getOperands().take_front(data))
+    read(effects, operand);
   ring(effects, Access::Write, stage.getRingOperand());
+}
+
+/// Whether a feature pools so; yes where plan.ingest does not say.
+static bool mayPool(Operation *op, terrace::emb::Pooling pooling) {
+  for (auto ingest : op->getBlock()->getOps<IngestOp>())
+    if (ingest.getFeatures())
+      return llvm::any_of(
+          ingest.getFeatures()->getAsRange<FeatureAttr>(),
+          [&](FeatureAttr feature) { return feature.getPooling() == pooling; });
+  return true;
+}
+
+/// Offsets of the samples' bags lie in the batch.
+static void readOffsets(Effects &effects, Operation *op) {
+  for (auto ingest : op->getBlock()->getOps<IngestOp>())
+    read(effects, ingest.getBatch());
+}
+
+/// The winners of `max` lie beside the pooled rows, per unique bag where an
+/// output was expanded: gradients of outputs need them, with the inverse.
+static void readWinners(Effects &effects, Value output) {
+  auto expand = output.getDefiningOp<ExpandOp>();
+  if (!expand)
+    return read(effects, output);
+  for (Value pooled : expand.getPooled())
+    read(effects, pooled);
+  read(effects, expand.getInverse());
 }
 
 //===----------------------------------------------------------------------===//
@@ -146,10 +174,18 @@ void CopyOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
 
 void GatherPoolOp::getPlanEffects(Effects &effects) {
   buffers(effects, *this);
+  // Offsets and weights of the bags stay where plan.unique found them.
+  if (auto unique = getOccurrences().getDefiningOp<UniqueOp>())
+    for (Value bags : unique.getIds())
+      read(effects, bags);
   rows(effects, Access::Read, Role::Slots, RowSet::Pin, getGroupAttr());
 }
 
-void ExpandOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
+void ExpandOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  if (mayPool(*this, terrace::emb::Pooling::None))
+    readOffsets(effects, *this);
+}
 
 void ReduceOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
 
@@ -158,11 +194,37 @@ void SegmentUpdateOp::getPlanEffects(Effects &effects) {
   rows(effects, Access::Write, Role::Slots, RowSet::Pin, getGroupAttr());
 }
 
-void CallOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
+void CallOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  if (!mayPool(*this, terrace::emb::Pooling::Max))
+    return;
+  readOffsets(effects, *this);
+  for (Value input : getInputs())
+    readWinners(effects, input);
+}
 
-void HandoffOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
+void HandoffOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  bool ofHead = llvm::any_of(getOutputs(), [](Value output) {
+    return isa_and_nonnull<CallOp>(output.getDefiningOp());
+  });
+  if (!ofHead && mayPool(*this, terrace::emb::Pooling::None))
+    readOffsets(effects, *this);
+}
 
-void ResumeOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
+void ResumeOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  if (!getRing())
+    return;
+  // The trainer's gradients are laid out as the outputs that it was handed.
+  bool max = mayPool(*this, terrace::emb::Pooling::Max);
+  if (max || mayPool(*this, terrace::emb::Pooling::None))
+    readOffsets(effects, *this);
+  if (max)
+    for (auto handoff : (*this)->getBlock()->getOps<HandoffOp>())
+      for (Value output : handoff.getOutputs())
+        readWinners(effects, output);
+}
 
 void ExchangeOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
 

@@ -118,12 +118,79 @@ spill: read ring probe; write ring writebuf; read slots victim @g; write directo
 store: read ring writebuf; write home victim @g;
 fetch: read ring probe; write ring staging; read directory miss @g; read home miss @g;
 fill: read ring probe; read ring staging; write slots miss @g;
-gather_pool: read ring probe; read ring unique; write ring pooled; read slots pin @g;
+gather_pool: read ring probe; read ring unique; write ring pooled; read ring ingest; read slots pin @g;
 call: read ring ingest; read ring pooled; write ring grads;
 segment_update: read ring probe; read ring unique; read ring grads; write slots pin @g;
 unpin: read ring probe; write directory pin @g;
 cut: read slots all; read directory all;
 )");
+}
+
+/// A library: the trainer takes outputs and gives gradients; `pooling` of both
+/// features, which share unique bags.
+std::string libraryWith(StringRef pooling) {
+  return ("emb.tier @dram dram bytes 64\n"
+          "plan.group @m [@u] #plan.record<4 x f32, state 0, header 8, slot "
+          "16, store 24> home @dram\n"
+          "plan.kernel @k gather_pool <4 x f32, " +
+          pooling +
+          ">\n"
+          "plan.program @p worker 0 of 1 {\n"
+          "  %0 = plan.ring @dram role ingest bytes 1 depth 1\n"
+          "  %1 = plan.ring @dram role dedup bytes 1 depth 1\n"
+          "  %2 = plan.ring @dram role unique bytes 1 depth 1\n"
+          "  %3 = plan.ring @dram role pooled bytes 1 depth 1\n"
+          "  %4 = plan.ring @dram role expanded bytes 1 depth 1\n"
+          "  %5 = plan.ring @dram role grads bytes 1 depth 1\n"
+          "  plan.pipeline {\n"
+          "    %b = plan.ingest features [#plan.feature<name = \"a\", table = "
+          "@u, pooling = " +
+          pooling +
+          ", dedup = \"d\">] into %0\n"
+          "    %d, %i = plan.dedup %b [\"a\"] into %1\n"
+          "    %n, %y = plan.unique @m %b, %d max 8 into %2\n"
+          "    %o = plan.gather_pool @m [%y] with @k into %3\n"
+          "    %e = plan.expand %o by %i into %4\n"
+          "    %h = plan.handoff(%e)\n"
+          "    %go, %g = plan.resume into %5 after(%h) -> !plan.buf\n"
+          "  }\n"
+          "}\n")
+      .str();
+}
+
+/// What an op writes must not be reused while another still needs it, also
+/// where no operand says so: offsets for `none`, winners for `max`.
+TEST_F(DialectTest, TrainersStagesReadWhatTheLayoutNeeds) {
+  auto effectsOf = [&](StringRef pooling, StringRef name) {
+    OwningOpRef<ModuleOp> module = parse(libraryWith(pooling));
+    EXPECT_TRUE(module) << messages;
+    std::string text;
+    module->walk([&](plan::PlanEffectsOpInterface op) {
+      if (op->getName().stripDialect() != name)
+        return;
+      SmallVector<plan::PlanEffect> effects;
+      op.getPlanEffects(effects);
+      for (const plan::PlanEffect &effect : effects)
+        text += describe(effect) + ";";
+    });
+    return text;
+  };
+  EXPECT_EQ(effectsOf("sum", "gather_pool"),
+            "read ring unique;write ring pooled;read ring ingest;read ring "
+            "dedup;read slots pin @m;");
+  EXPECT_EQ(effectsOf("sum", "expand"),
+            "read ring pooled;read ring dedup;write ring expanded;");
+  EXPECT_EQ(effectsOf("none", "expand"), "read ring pooled;read ring dedup;"
+                                         "write ring expanded;read ring "
+                                         "ingest;");
+  EXPECT_EQ(effectsOf("sum", "handoff"), "read ring expanded;");
+  EXPECT_EQ(effectsOf("none", "handoff"),
+            "read ring expanded;read ring ingest;");
+  EXPECT_EQ(effectsOf("sum", "resume"), "write ring grads;");
+  EXPECT_EQ(effectsOf("none", "resume"), "write ring grads;read ring ingest;");
+  EXPECT_EQ(effectsOf("max", "resume"),
+            "write ring grads;read ring ingest;read ring pooled;read ring "
+            "dedup;");
 }
 
 TEST_F(DialectTest, NoStageIsDead) {
