@@ -39,7 +39,8 @@ typedef struct trc_open_options {
   const char *state_dir;         /* NULL: "<model>.state" */
   uint32_t flags;                /* trc_open_flags */
   uint32_t threads;              /* work threads; 0: one per CPU */
-  const char *from;              /* a checkpoint of this state to start from (its name); NULL: the newest state */
+  const char *from;              /* a checkpoint of this state to start from (its name); NULL: the newest of the closed
+                                    state and the checkpoints */
   const char *init_from;         /* another state's folder: rows are taken by table name; NULL: none */
   const char *cpu;               /* "x86-64-v3" or "x86-64-v4" to force an image; NULL: the best this CPU runs */
   void (*log)(void *user, int32_t level, const char *line); /* NULL: silent */
@@ -49,7 +50,8 @@ typedef struct trc_open_options {
 trc_status trc_open(const trc_open_options *options, trc_session **session, trc_error *error);
 
 /* Ends the session: drains, writes the tables back and marks the state clean (train mode), frees. The handle is gone
- * whatever the status. Batches in flight are released, not applied. */
+ * whatever the status (but in a forked child, where it is left alone: TRC_FORKED). Batches in flight are released, not
+ * applied. After a failure nothing is saved: the state is that of the last checkpoint. */
 trc_status trc_close(trc_session *session, trc_error *error);
 
 typedef struct trc_feature_info {
@@ -101,12 +103,15 @@ typedef struct trc_batch {
   const float *labels;     /* head models: one per sample, 0 or 1; may be NULL to predict only */
 } trc_batch;
 
-/* Copies the batch and queues it; TRC_WOULD_BLOCK where the pipeline is full. Bad ids are reported here or, where a check
+/* Copies the batch and queues it; TRC_WOULD_BLOCK where the pipeline is full until forward and backward (or release) were
+ * called. Where room is only a matter of work already under way, waits for it. Bad ids are reported here or, where a check
  * runs ahead, by forward of this ticket; either way the step is not applied and the ticket is over. */
 trc_status trc_submit(trc_session *session, const trc_batch *batch, trc_ticket *ticket, trc_error *error);
 
 /* Waits for the batch's outputs and copies them out. Without a head: one f32 tensor per feature, [samples, dim], or
- * [ids, dim] for pooling none. With a head: one tensor [samples], the predicted probabilities; outputs may be NULL. */
+ * [ids, dim] for pooling none (the ids that remain after overflow and on_bad_id). With a head: one tensor [samples], the
+ * predicted probabilities, and, if a second one is given, the logits; outputs may be NULL with a count of 0. CPU, f32, any
+ * strides. TRC_BAD_ARGUMENT leaves the ticket as it was; TRC_BAD_INPUT ends it. */
 trc_status trc_forward(trc_session *session, trc_ticket ticket, DLTensor *const *outputs, uint32_t output_count,
                        trc_error *error);
 
@@ -145,7 +150,8 @@ trc_status trc_get_blob(trc_session *session, void *data, uint64_t *bytes, trc_e
 /* Counters, as one JSON object; valid until the next trc_stats of this session. */
 trc_status trc_stats(trc_session *session, const char **json, trc_error *error);
 
-/* Wakes every waiting call, which then returns TRC_CANCELLED; only close may follow. */
+/* Wakes every waiting call, which then returns TRC_CANCELLED; only close may follow. Close still saves: steps whose backward
+ * returned are applied, batches in flight are released. */
 trc_status trc_cancel(trc_session *session);
 
 /* The 64-bit id of a string feature's value. */
