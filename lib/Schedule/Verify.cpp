@@ -187,9 +187,8 @@ private:
              fetch);
     // A row may leave, come back and leave again; its second write must not
     // overtake the first, which is awaited when the ring slot comes back.
-    for (int r = 0; spill >= 0 && r < int(graph.rings.size()); ++r) {
-      const Ring &ring = graph.rings[r];
-      int most = livePinSets(graph, g) + 1;
+    int most = livePinSets(graph, g) + 1;
+    for (const Ring &ring : graph.rings) {
       if (ring.role == RingRole::Writebuf && ring.group == g &&
           ring.depth > most)
         report("write-buffer", spill,
