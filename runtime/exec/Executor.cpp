@@ -29,6 +29,8 @@ Executor::Executor(const Plan &plan, OpRunner &runner)
       doneBits(plan.ops.size()), left(window, 0), callerDone(window, false),
       opTimes(plan.ops.size()) {
   ingestOp = plan.findOp(OpKind::ingest);
+  if (int ring = ingestOp < 0 ? -1 : plan.ops[ingestOp].ring; ring >= 0)
+    admissible = std::min(admissible, plan.rings[ring].depth);
   for (size_t l = 0; l < plan.lanes.size(); ++l) {
     std::vector<int> order;
     for (size_t i = 0; i < plan.ops.size(); ++i)
@@ -297,7 +299,9 @@ bool Executor::mayAdmit(bool patient) {
   while (true) {
     if (interrupt_ || cancelled)
       return false;
-    if (submitted - oldest < window - 1 && waitsHold(ingestOp, submitted)) {
+    // The plan may leave to the lane's order what ingest has to wait for, but
+    // the copy is made by the producer: the slot's last batch must be over.
+    if (submitted - oldest < admissible && waitsHold(ingestOp, submitted)) {
       admitting = true;
       return true;
     }

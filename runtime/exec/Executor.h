@@ -154,6 +154,8 @@ private:
   std::vector<std::unique_ptr<Lane>> lanes;
   std::vector<int> callerOps;
   int ingestOp = 0;
+  int64_t admissible =
+      window - 1; // batches in flight; ingest has as many slots
 
   std::vector<uint64_t> startedBits, doneBits; // per op, by t % window
   std::vector<int> left;                       // ops to go, by t % window

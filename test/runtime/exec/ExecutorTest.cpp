@@ -216,6 +216,41 @@ TEST(Executor, ATrainerThatKeepsUpNeverDrains) {
   executor.stop();
 }
 
+// The compiler leaves out waits that the order of a lane implies, but ingest is
+// done by the producer's thread.
+TEST(Executor, IngestWaitsForItsRingSlotWhateverThePlanSays) {
+  SplitMix random(4);
+  Plan plan = pipelinePlan(2, random);
+  plan.ops[0].waits.clear();
+  plan.ops[0].ring = 0;
+  plan.rings.push_back(RingPlan());
+  plan.rings[0].depth = 4;
+  Recorder recorder(plan);
+  Executor executor(plan, recorder);
+  recorder.executor = &executor;
+  executor.start();
+  int64_t submitted = 0;
+  auto fill = [&] {
+    while (submitted < 60 && executor.mayAdmit(false)) {
+      executor.admit();
+      ++submitted;
+    }
+  };
+  for (int64_t t = 0; t < 20; ++t) {
+    fill();
+    EXPECT_LE(submitted, t + 4);
+    // Also while the update of a batch that the caller is through with runs.
+    EXPECT_LE(submitted, executor.completed() + 4);
+    for (int op : {4, 5}) {
+      ASSERT_TRUE(executor.waitReady(op, t));
+      recorder.callerDone(op, t);
+      executor.completeCaller(op, t);
+    }
+    executor.finishCaller(t);
+  }
+  executor.stop();
+}
+
 TEST(Executor, AScheduleThatCannotGoOnIsReported) {
   SplitMix random(2);
   Plan plan = pipelinePlan(0, random);
