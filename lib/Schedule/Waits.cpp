@@ -87,7 +87,9 @@ void addRingWaits(Graph &graph) {
   for (size_t r = 0; r < graph.rings.size(); ++r)
     for (int writer : writers[r])
       for (int user : users[r])
-        graph.ops[writer].waits.push_back({user, graph.rings[r].depth});
+        // A ring that is too shallow is one finding, not one per user.
+        if (graph.runsBefore(user, 0, writer, graph.rings[r].depth))
+          graph.ops[writer].waits.push_back({user, graph.rings[r].depth});
 }
 
 } // namespace terrace::schedule

@@ -19,7 +19,8 @@ namespace terrace::schedule {
 void deriveWaits(Graph &graph);
 
 /// Adds what the reuse of ring slots demands: waits of each writer for the
-/// users `depth` batches earlier. The other waits are kept.
+/// users `depth` batches earlier, where that is possible (else verify reports
+/// the depth). The other waits are kept.
 void addRingWaits(Graph &graph);
 
 } // namespace terrace::schedule
