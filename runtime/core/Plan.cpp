@@ -79,10 +79,18 @@ struct PlanError {
   throw PlanError{where + ": " + what};
 }
 
-int64_t number(const json &j, const char *key, int64_t low = 0) {
-  int64_t v = j.at(key).get<int64_t>();
-  if (v < low)
-    fail(key, "is " + std::to_string(v) + ", below " + std::to_string(low));
+/// Above every sane size and so low that products of two do not overflow.
+constexpr int64_t countLimit = 1ll << 31, byteLimit = 1ll << 46;
+
+int64_t number(const json &j, const char *key, int64_t low = 0,
+               int64_t high = countLimit) {
+  const json &value = j.at(key);
+  if (!value.is_number_integer())
+    fail(key, "is " + value.dump() + ", not a whole number");
+  int64_t v = value.get<int64_t>();
+  if (v < low || v > high || (value.is_number_unsigned() && v < 0))
+    fail(key, "is " + value.dump() + ", outside " + std::to_string(low) +
+                  " .. " + std::to_string(high));
   return v;
 }
 
@@ -140,8 +148,8 @@ void readTables(const json &j, Plan &plan) {
     TablePlan table;
     table.name = t.at("name").get<std::string>();
     std::string where = "table '" + table.name + "'";
-    table.rows = number(t, "rows", 1);
-    table.dim = number(t, "dim", 1);
+    table.rows = number(t, "rows", 1, 1ll << 40);
+    table.dim = number(t, "dim", 1, 1 << 20);
     table.hash = choose<bool>(where, t.at("ids").get<std::string>(),
                               {{"index", false}, {"hash", true}});
     const json &init = t.at("init");
@@ -172,7 +180,7 @@ void readTables(const json &j, Plan &plan) {
     table.optimizer.beta1 = realOr(opt, "beta1", 0.9);
     table.optimizer.beta2 = realOr(opt, "beta2", 0.999);
     table.group = static_cast<int>(number(t, "group"));
-    table.rowBase = number(t, "row_base");
+    table.rowBase = number(t, "row_base", 0, 1ll << 40);
     plan.tables.push_back(std::move(table));
   }
 }
@@ -199,7 +207,7 @@ void readFeatures(const json &j, Plan &plan) {
                          {{"error", Overflow::error},
                           {"keep_first", Overflow::keepFirst},
                           {"keep_last", Overflow::keepLast}});
-    feature.dedup = static_cast<int>(f.at("dedup").get<int64_t>());
+    feature.dedup = static_cast<int>(number(f, "dedup", -1));
     feature.gather = f.at("gather").get<std::string>();
     plan.features.push_back(std::move(feature));
   }
@@ -238,7 +246,7 @@ void readGroups(const json &j, Plan &plan) {
     TierPlan tier;
     tier.name = t.at("name").get<std::string>();
     tier.kind = t.at("kind").get<std::string>();
-    tier.capacity = number(t, "capacity");
+    tier.capacity = number(t, "capacity", 0, INT64_MAX);
     if (auto it = t.find("paths"); it != t.end() && !it->is_null())
       tier.paths = it->get<std::vector<std::string>>();
     plan.tiers.push_back(std::move(tier));
@@ -248,8 +256,8 @@ void readGroups(const json &j, Plan &plan) {
     group.name = g.at("name").get<std::string>();
     std::string where = "group '" + group.name + "'";
     group.tables = g.at("tables").get<std::vector<int>>();
-    group.rows = number(g, "rows", 1);
-    group.dim = number(g, "dim", 1);
+    group.rows = number(g, "rows", 1, 1ll << 40);
+    group.dim = number(g, "dim", 1, 1 << 20);
     group.weightsBytes = number(g, "weights_bytes", 4);
     group.stateBytes = number(g, "state_bytes");
     group.slotBytes = number(g, "slot_bytes", 4);
@@ -288,10 +296,10 @@ void readSchedule(const json &j, Plan &plan) {
     if (!parseRingRole(r.at("role").get<std::string>(), ring.role))
       fail(where,
            "role '" + r.at("role").get<std::string>() + "' is not known");
-    ring.group = static_cast<int>(r.at("group").get<int64_t>());
-    ring.depth = number(r, "depth", 1);
-    ring.bytes = number(r, "bytes");
-    ring.offset = number(r, "offset");
+    ring.group = static_cast<int>(number(r, "group", -1));
+    ring.depth = number(r, "depth", 1, 4096);
+    ring.bytes = number(r, "bytes", 0, byteLimit);
+    ring.offset = number(r, "offset", 0, byteLimit);
     plan.rings.push_back(std::move(ring));
   }
   for (const json &o : j.at("ops")) {
@@ -308,9 +316,8 @@ void readSchedule(const json &j, Plan &plan) {
     op.lane = static_cast<int>(number(o, "lane"));
     op.ahead = number(o, "ahead");
     op.group =
-        o.contains("group") ? static_cast<int>(o["group"].get<int64_t>()) : -1;
-    op.ring =
-        o.contains("ring") ? static_cast<int>(o["ring"].get<int64_t>()) : -1;
+        o.contains("group") ? static_cast<int>(number(o, "group", -1)) : -1;
+    op.ring = o.contains("ring") ? static_cast<int>(number(o, "ring", -1)) : -1;
     for (const json &w : o.at("waits"))
       op.waits.push_back(
           {static_cast<int>(number(w, "op")), number(w, "distance")});
@@ -318,8 +325,9 @@ void readSchedule(const json &j, Plan &plan) {
   }
   for (const json &b : j.at("bound"))
     plan.bounds.push_back({b.at("tier").get<std::string>(),
-                           number(b, "capacity"), number(b, "bytes")});
-  plan.arena = number(j, "arena");
+                           number(b, "capacity", 0, INT64_MAX),
+                           number(b, "bytes", 0, INT64_MAX)});
+  plan.arena = number(j, "arena", 0, byteLimit);
 }
 
 void checkGroup(Plan &plan, size_t g) {
@@ -573,7 +581,7 @@ Plan read(const json &j) {
     checkGroup(plan, g);
   checkSchedule(plan);
   if (j.contains("process_bytes"))
-    plan.processBytes = number(j, "process_bytes");
+    plan.processBytes = number(j, "process_bytes", 0, INT64_MAX);
   return plan;
 }
 
