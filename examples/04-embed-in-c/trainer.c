@@ -58,6 +58,7 @@ static void make_batch(uint64_t t, data *d) {
   d->user_offsets[BATCH] = BATCH;
 }
 
+/* The ticket of batch t, or 0 where the pipeline has no room for one more. */
 static trc_ticket submit(trc_session *session, uint64_t t) {
   static data d; /* submit copies, so one buffer serves every batch */
   make_batch(t, &d);
@@ -68,7 +69,10 @@ static trc_ticket submit(trc_session *session, uint64_t t) {
   trc_batch batch = {sizeof(batch), 2, bags, BATCH, NULL};
   trc_ticket ticket = 0;
   trc_error error = {.struct_size = sizeof(error)};
-  check(trc_submit(session, &batch, &ticket, &error), &error, "submit");
+  trc_status status = trc_submit(session, &batch, &ticket, &error);
+  if (status == TRC_WOULD_BLOCK)
+    return 0;
+  check(status, &error, "submit");
   return ticket;
 }
 
@@ -110,7 +114,8 @@ int main(int argc, char **argv) {
   double loss = 0;
   for (uint64_t t = start; t < end; ++t) {
     while (submitted < end && submitted < t + ahead) {
-      tickets[submitted % MAX_AHEAD] = submit(session, submitted);
+      if (!(tickets[submitted % MAX_AHEAD] = submit(session, submitted)))
+        break;
       ++submitted;
     }
     trc_ticket ticket = tickets[t % MAX_AHEAD];
