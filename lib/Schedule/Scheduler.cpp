@@ -100,7 +100,7 @@ Choice chooseLookahead(const Graph &graph, const std::vector<Cost> &costs,
       best = seconds;
   }
   for (int lookahead = 0; lookahead < int(choice.tried.size()); ++lookahead)
-    if (double s = choice.tried[lookahead]; s >= 0 && s <= best * 1.01) {
+    if (double s = choice.tried[lookahead]; s >= 0 && s <= best * 1.05) {
       choice.lookahead = lookahead;
       choice.seconds = s;
       break;

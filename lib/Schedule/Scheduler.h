@@ -42,7 +42,7 @@ struct Choice {
   std::vector<double> tried;
 };
 
-/// The smallest lookahead within 1 % of the fastest legal one. `fits` may
+/// The smallest lookahead within 5 % of the fastest legal one. `fits` may
 /// refuse one (for example over a budget); null accepts all.
 Choice chooseLookahead(const Graph &graph, const std::vector<Cost> &costs,
                        bool (*fits)(const Graph &, void *) = nullptr,

@@ -28,8 +28,8 @@ def PlanSchedulePrefetch : Pass<"plan-schedule-prefetch", "::mlir::ModuleOp"> {
   let summary = "Gives each op its lane and batches ahead, each ring its depth";
   let description = [{
     Takes the lookahead of the option, else of the program, else of the module's
-    decision, else the smallest that hides a fetch behind compute (2, or 0 where
-    no group has a cache). Edits attributes only; sizes the slots of groups that
+    decision, else the smallest that is predicted to be about as fast as any,
+    with batches as large as their bounds. Edits attributes only; sizes the slots of groups that
     have none: retained rows plus the rows that batches in flight pin.
 
     Should be followed by `plan-allocate` and `plan-verify`. Refuses a lookahead

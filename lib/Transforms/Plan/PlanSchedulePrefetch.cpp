@@ -6,11 +6,13 @@
 // reckoned with, so the plan is the one that was decided.
 //
 //===----------------------------------------------------------------------===//
+#include "Planner/Explain.h"
 #include "Schedule/HappensBefore.h"
 #include "Schedule/Scheduler.h"
 #include "Schedule/Stages.h"
 #include "Transforms/Plan/PlanPasses.h"
 #include "Transforms/Plan/ProgramGraph.h"
+#include "Transforms/Plan/StageCosts.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -35,24 +37,43 @@ struct PlanSchedulePrefetch
   }
 
   /// The lookahead, and who says so.
-  std::pair<int64_t, StringRef> choose(plan::ProgramOp program,
-                                       const ProgramGraph &p) {
+  FailureOr<std::pair<int64_t, std::string>> choose(plan::ProgramOp program,
+                                                    const ProgramGraph &p) {
     if (lookahead >= 0)
-      return {lookahead, "option"};
+      return std::make_pair(int64_t(lookahead), std::string("option"));
     if (program.getLookahead())
-      return {int64_t(*program.getLookahead()), "program"};
+      return std::make_pair(int64_t(*program.getLookahead()),
+                            std::string("program"));
     if (plan::DecisionAttr decision = plan::getDecision(program))
-      return {decision.getLookahead(), "decision"};
-    bool cached = llvm::any_of(
-        p.graph.groups, [](const schedule::Group &g) { return g.cached; });
-    return {cached ? 2 : 0, "smallest that hides a fetch"};
+      return std::make_pair(int64_t(decision.getLookahead()),
+                            std::string("decision"));
+    FailureOr<ProgramModel> model = ProgramModel::of(program);
+    if (failed(model))
+      return failure();
+    // Nobody has decided: the smallest that is about as fast as any, among
+    // those for which the groups that have slots have enough.
+    schedule::Graph graph = p.graph;
+    for (schedule::Group &group : graph.groups)
+      if (group.slots == 0)
+        group.slots = group.rows;
+    schedule::Choice choice =
+        schedule::chooseLookahead(graph, stageCosts(*model, p));
+    return std::make_pair(
+        int64_t(choice.lookahead),
+        llvm::formatv("predicted {0} a batch, {1} without",
+                      planner::formatSeconds(choice.seconds),
+                      planner::formatSeconds(choice.tried.front()))
+            .str());
   }
 
   LogicalResult schedule(plan::ProgramOp program) {
     FailureOr<ProgramGraph> built = ProgramGraph::of(program);
     if (failed(built))
       return failure();
-    auto [depth, source] = choose(program, *built);
+    auto chosen = choose(program, *built);
+    if (failed(chosen))
+      return failure();
+    auto [depth, source] = *chosen;
     if (depth < 0 || depth > schedule::maxLookahead)
       return program.emitError("lookahead ")
              << depth << " (" << source << ") is outside 0 .. "
@@ -82,7 +103,7 @@ struct PlanSchedulePrefetch
                                          .function(program.getSymName()))
         << remark::add("lookahead {0} ({1}): the fetch of batch t + {0} hides "
                        "behind {2} batches of compute",
-                       depth, source.str(), depth > 0 ? depth - 1 : 0)
+                       depth, source, depth > 0 ? depth - 1 : 0)
         << remark::metric("lookahead", depth)
         << remark::metric("ring_slots", ringSlots);
     return success();

@@ -44,7 +44,9 @@
 // MOST: slots 40
 // MOST: role ingest {{.*}} depth 10
 
-// AUTO: lookahead 2
+// Nobody has decided: by prediction.
+// AUTO: lookahead {{[2-8]}}
+// AUTO: plan.fetch @g4 {{.*}} at(@io, {{[2-8]}})
 !state_40x4xf32 = !emb.state<[40, 4], #emb.row<f32>>
 !state_9x4xf32 = !emb.state<[9, 4], #emb.row<f32>>
 module {
