@@ -55,7 +55,8 @@ std::string Manifest::toText() const {
   j["rows"] = {{"file", rowsFile},
                {"bytes", rowsBytes},
                {"chunks", rowsChunks},
-               {"count", rowCount}};
+               {"count", rowCount},
+               {"seal", seal}};
   j["tables"] = json::array();
   for (const ManifestTable &t : tables)
     j["tables"].push_back({{"name", t.name},
@@ -125,6 +126,7 @@ Result<Manifest> Manifest::fromText(const std::string &text,
     m.rowsBytes = rows.at("bytes").get<uint64_t>();
     m.rowsChunks = rows.at("chunks").get<uint64_t>();
     m.rowCount = rows.at("count").get<uint64_t>();
+    m.seal = rows.value("seal", 0u);
     for (const json &t : j.at("tables")) {
       ManifestTable table;
       table.name = t.at("name").get<std::string>();

@@ -51,6 +51,9 @@ struct Manifest {
   uint32_t blobCrc = 0;
   std::string rowsFile; // empty: no rows in it
   uint64_t rowsBytes = 0, rowsChunks = 0, rowCount = 0;
+  /// Also in the rows file and the lists of written rows: files of another
+  /// moment do not pass for those that were written with this manifest.
+  uint32_t seal = 0;
   std::vector<ManifestTable> tables;
   std::vector<ManifestGroup> groups;
 

@@ -30,8 +30,8 @@ struct ChunkHeader {
   uint32_t count;
   uint32_t recordBytes;
   uint64_t number;
-  uint32_t reserved;
-  uint32_t crc; // of the header with crc 0, then rows, then records
+  uint32_t seal; // of the manifest that names the file
+  uint32_t crc;  // of the header with crc 0, then rows, then records
 };
 
 uint32_t chunkCrc(ChunkHeader header, const void *rows, const void *records) {
@@ -45,7 +45,8 @@ uint32_t chunkCrc(ChunkHeader header, const void *rows, const void *records) {
 } // namespace
 
 Result<std::unique_ptr<RowsWriter>>
-RowsWriter::create(const std::string &path, std::vector<uint32_t> recordBytes) {
+RowsWriter::create(const std::string &path, std::vector<uint32_t> recordBytes,
+                   uint32_t seal) {
   std::unique_ptr<RowsWriter> w(new RowsWriter());
   w->fd =
       Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
@@ -53,6 +54,7 @@ RowsWriter::create(const std::string &path, std::vector<uint32_t> recordBytes) {
     return Status::ioError("cannot create", path, errno);
   w->path = path;
   w->recordBytes = std::move(recordBytes);
+  w->seal = seal;
   return Result<std::unique_ptr<RowsWriter>>(std::move(w));
 }
 
@@ -73,7 +75,7 @@ Status RowsWriter::flushChunk() {
                         static_cast<uint32_t>(rowNumbers.size()),
                         recordBytes[table],
                         chunkCount,
-                        0,
+                        seal,
                         0};
   header.crc = chunkCrc(header, rowNumbers.data(), records.data());
   TRC_RETURN_IF_ERROR(writeAll(fd.get(), &header, sizeof(header), path));
@@ -115,6 +117,7 @@ static Status readExactly(int fd, void *data, uint64_t bytes,
 }
 
 Status trc::readRows(const std::string &path, uint64_t bytes, uint64_t chunks,
+                     uint32_t seal,
                      const std::function<Status(const RowsChunk &)> &take) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.open())
@@ -140,6 +143,8 @@ Status trc::readRows(const std::string &path, uint64_t bytes, uint64_t chunks,
     TRC_RETURN_IF_ERROR(readExactly(fd.get(), records.data(), size, path));
     if (chunkCrc(header, rows.data(), records.data()) != header.crc)
       return corrupt("the checksum does not match");
+    if (header.seal != seal)
+      return corrupt("the rows are those of another checkpoint or state");
     at += sizeof(header) + header.count * 8ull + size;
     TRC_RETURN_IF_ERROR(take({header.table, header.count, header.recordBytes,
                               rows.data(), records.data()}));

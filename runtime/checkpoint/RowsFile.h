@@ -21,9 +21,11 @@ namespace trc {
 
 class RowsWriter {
 public:
-  /// recordBytes: per table, weights and state.
+  /// recordBytes: per table, weights and state. seal: of the manifest that
+  /// names the file, so that the file of another moment is told from it.
   static Result<std::unique_ptr<RowsWriter>>
-  create(const std::string &path, std::vector<uint32_t> recordBytes);
+  create(const std::string &path, std::vector<uint32_t> recordBytes,
+         uint32_t seal = 0);
 
   Status add(uint32_t table, uint64_t row, const char *record);
   /// Writes what is left and makes the file durable.
@@ -40,7 +42,7 @@ private:
   Fd fd;
   std::string path;
   std::vector<uint32_t> recordBytes;
-  uint32_t table = 0;
+  uint32_t seal = 0, table = 0;
   std::vector<uint64_t> rowNumbers;
   std::vector<char> records;
   uint64_t written = 0, rowCount = 0, chunkCount = 0;
@@ -57,6 +59,7 @@ struct RowsChunk {
 
 /// Reads the file from the start; expects exactly `bytes` bytes in `chunks`.
 Status readRows(const std::string &path, uint64_t bytes, uint64_t chunks,
+                uint32_t seal,
                 const std::function<Status(const RowsChunk &)> &take);
 
 } // namespace trc

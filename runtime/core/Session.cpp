@@ -224,6 +224,12 @@ Status Session::setLr(double scale) {
   TRC_RETURN_IF_ERROR(usable());
   if (!std::isfinite(scale))
     return Status(TRC_BAD_ARGUMENT, "lr_scale is not finite");
+  for (const TablePlan &t : plan.tables)
+    if (!std::isfinite(static_cast<float>(t.optimizer.lr * scale)))
+      return Status(TRC_BAD_ARGUMENT,
+                    "lr_scale " + std::to_string(scale) +
+                        " takes the learning rate of table '" + t.name +
+                        "' out of range");
   lrScale = scale;
   return Status();
 }

@@ -28,6 +28,8 @@ namespace trc {
 
 /// Stores on devices, for a plan's layout or for that of a closed state.
 struct HomeStores {
+  std::vector<std::string> locked; // tier files that are held
+  std::vector<Fd> locks;
   std::vector<std::unique_ptr<Device>> devices;  // outlive the stores
   std::vector<std::unique_ptr<RowStore>> stores; // per group; null: in memory
   std::vector<std::string> scratch;              // files to remove
@@ -35,6 +37,8 @@ struct HomeStores {
   HomeStores(HomeStores &&) = default;
   HomeStores &operator=(HomeStores &&) = default;
 };
+
+uint64_t randomKey();
 
 class Session {
 public:
@@ -83,6 +87,9 @@ private:
   /// Rows of the source's tables into ours by tableMap (-1: not taken).
   Status loadRows(const StateSource &source, bool withGroups,
                   const std::vector<int> &tableMap);
+  Status findInitSource(const char *folder, std::unique_ptr<StateDir> &otherDir,
+                        std::optional<StateSource> &other,
+                        std::vector<int> &otherMap);
   Result<std::vector<int>> matchForInit(const StateSource &other,
                                         const std::string &folder);
   Result<HomeStores> openStores(const std::vector<ManifestGroup> &groups,

@@ -9,8 +9,11 @@
 #include "runtime/core/Session.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 using namespace trc;
@@ -22,6 +25,36 @@ std::vector<int> Session::tableMapOf(const Manifest &manifest) const {
   return map;
 }
 
+/// Holds a tier file for as long as the stores live: two states, or two tiers,
+/// that name one file would write over each other.
+static Status lockTierFile(const std::string &path, bool write,
+                           HomeStores &homes) {
+  for (const auto &known : homes.locked)
+    if (known == path)
+      return Status();
+  if (write)
+    TRC_RETURN_IF_ERROR(makeFolders(folderOf(path)));
+  Fd fd(::open(path.c_str(),
+               (write ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NONBLOCK,
+               0644));
+  if (!fd.open())
+    return !write && errno == ENOENT
+               ? Status(TRC_NOT_FOUND, "the tier file '" + path +
+                                           "' of the state is missing; use a "
+                                           "checkpoint")
+               : Status::ioError("cannot open the tier file", path, errno);
+  if (::flock(fd.get(), (write ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0)
+    return errno == EWOULDBLOCK
+               ? Status(TRC_LOCKED, "the tier file '" + path +
+                                        "' is in use by another state, tier or "
+                                        "process; every state and tier needs a "
+                                        "file of its own")
+               : Status::ioError("cannot lock the tier file", path, errno);
+  homes.locked.push_back(path);
+  homes.locks.push_back(std::move(fd));
+  return Status();
+}
+
 Result<HomeStores> Session::openStores(const std::vector<ManifestGroup> &groups,
                                        const std::string &folder, bool create,
                                        bool scratch, bool forPlan) {
@@ -31,6 +64,11 @@ Result<HomeStores> Session::openStores(const std::vector<ManifestGroup> &groups,
   for (const LanePlan &lane : plan.lanes)
     if (lane.kind == LaneKind::io)
       depth = static_cast<uint32_t>(std::min(lane.depth, 4096));
+  if (!scratch)
+    for (const ManifestGroup &group : groups)
+      for (const auto &e : group.extents)
+        TRC_RETURN_IF_ERROR(
+            lockTierFile(inFolder(folder, e.path), create, homes));
   // One device per set of files: the groups of a tier share it.
   std::vector<std::string> keys;
   for (size_t g = 0; g < groups.size(); ++g) {
@@ -71,8 +109,6 @@ Result<HomeStores> Session::openStores(const std::vector<ManifestGroup> &groups,
             homes.scratch.end())
           homes.scratch.push_back(name);
         path = name;
-      } else if (create) {
-        TRC_RETURN_IF_ERROR(makeFolders(folderOf(path)));
       }
       options.extents.push_back({path, e.base});
     }
@@ -88,12 +124,6 @@ Result<HomeStores> Session::openStores(const std::vector<ManifestGroup> &groups,
           ring < 0 ? 1 : static_cast<uint32_t>(plan.rings[ring].depth);
       options.maxWrites = static_cast<uint32_t>(plan.groups[g].maxMiss);
     }
-    if (!create && !scratch)
-      for (const auto &e : options.extents)
-        if (!pathExists(e.path))
-          return Status(TRC_NOT_FOUND, "the tier file '" + e.path +
-                                           "' of the state is missing; use a "
-                                           "checkpoint");
     Result<std::unique_ptr<RowStore>> store = RowStore::open(device, options);
     if (!store.ok()) {
       for (const std::string &file : homes.scratch)
@@ -113,7 +143,7 @@ Status Session::readSource(const StateSource &source, bool withGroups,
   const Manifest &m = source.manifest;
   if (!m.rowsFile.empty())
     TRC_RETURN_IF_ERROR(trc::readRows(
-        source.folder + "/" + m.rowsFile, m.rowsBytes, m.rowsChunks,
+        source.folder + "/" + m.rowsFile, m.rowsBytes, m.rowsChunks, m.seal,
         [&](const RowsChunk &chunk) {
           if (chunk.table >= m.tables.size() ||
               chunk.recordBytes != m.tables[chunk.table].recordBytes())
@@ -135,7 +165,8 @@ Status Session::readSource(const StateSource &source, bool withGroups,
   for (size_t g = 0; g < m.groups.size(); ++g) {
     const ManifestGroup &group = m.groups[g];
     RowStore &store = *old->stores[g];
-    TRC_RETURN_IF_ERROR(store.loadIndex(source.folder + "/" + group.index));
+    TRC_RETURN_IF_ERROR(
+        store.loadIndex(source.folder + "/" + group.index, m.seal));
     TRC_RETURN_IF_ERROR(
         store.scan(0, store.rows(), [&](uint32_t row, const char *payload) {
           size_t k = group.tables.size() - 1;
@@ -159,12 +190,13 @@ Status Session::moveToCheckpoint(std::optional<StateSource> &source) {
   if (!folder.ok())
     return folder.takeStatus();
   Manifest m = source->manifest;
+  m.seal = static_cast<uint32_t>(randomKey());
   std::vector<uint32_t> bytes;
   for (const ManifestTable &t : m.tables)
     bytes.push_back(t.recordBytes());
   Status s = [&] {
     Result<std::unique_ptr<RowsWriter>> writer =
-        RowsWriter::create(*folder + "/rows.bin", bytes);
+        RowsWriter::create(*folder + "/rows.bin", bytes, m.seal);
     if (!writer.ok())
       return writer.takeStatus();
     TRC_RETURN_IF_ERROR(readSource(
@@ -270,7 +302,8 @@ Status Session::loadLive(const StateSource &source) {
     if (!g->store)
       continue;
     const ManifestGroup &from = source.manifest.groups[k++];
-    TRC_RETURN_IF_ERROR(g->store->loadIndex(source.folder + "/" + from.index));
+    TRC_RETURN_IF_ERROR(g->store->loadIndex(source.folder + "/" + from.index,
+                                            source.manifest.seal));
     for (uint32_t row = g->store->nextWritten(0); row < g->store->rows();
          row = g->store->nextWritten(row + 1))
       g->cache->setHome(row);

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace trc;
@@ -32,6 +33,15 @@ Session::open(const trc_open_options &options) {
       ((options.flags & TRC_OPEN_FRESH) || options.init_from))
     return Status(TRC_BAD_ARGUMENT,
                   "TRC_OPEN_FRESH and init_from are for training");
+  if (options.flags & ~static_cast<uint32_t>(TRC_OPEN_FRESH))
+    return Status(TRC_BAD_ARGUMENT, "flags is " +
+                                        std::to_string(options.flags) +
+                                        "; use 0 or TRC_OPEN_FRESH");
+  constexpr uint32_t mostThreads = 1024;
+  if (options.threads > mostThreads)
+    return Status(TRC_BAD_ARGUMENT,
+                  "threads is " + std::to_string(options.threads) +
+                      "; 0 (one per CPU) .. " + std::to_string(mostThreads));
   if (options.from && (options.init_from || (options.flags & TRC_OPEN_FRESH)))
     return Status(TRC_BAD_ARGUMENT,
                   "from names a checkpoint of this state; it does not go with "
@@ -232,7 +242,42 @@ Result<std::vector<int>> Session::matchForInit(const StateSource &other,
   return map;
 }
 
-static uint64_t randomKey() {
+/// The state whose rows a new one begins with.
+Status Session::findInitSource(const char *folder,
+                               std::unique_ptr<StateDir> &otherDir,
+                               std::optional<StateSource> &other,
+                               std::vector<int> &otherMap) {
+  struct stat ours, theirs;
+  if (::stat(state->path().c_str(), &ours) == 0 &&
+      ::stat(folder, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
+      ours.st_ino == theirs.st_ino)
+    return Status(TRC_BAD_ARGUMENT, "init-from names the state '" +
+                                        state->path() +
+                                        "' itself; train into another folder");
+  Result<std::unique_ptr<StateDir>> opened =
+      StateDir::open(folder, false, false);
+  if (!opened.ok())
+    return opened.takeStatus();
+  otherDir = std::move(*opened);
+  Result<std::optional<StateSource>> newest =
+      otherDir->newest([this](const std::string &line) {
+        log(TRC_LOG_WARNING, "init-from: " + line);
+      });
+  if (!newest.ok())
+    return newest.takeStatus();
+  if (!*newest)
+    return Status(TRC_NOT_FOUND, std::string("the state at '") + folder +
+                                     "' holds neither a closed state nor a "
+                                     "checkpoint");
+  other = std::move(*newest);
+  Result<std::vector<int>> map = matchForInit(*other, folder);
+  if (!map.ok())
+    return map.takeStatus();
+  otherMap = std::move(*map);
+  return Status();
+}
+
+uint64_t trc::randomKey() {
   uint64_t key = 0;
   while (::getrandom(&key, sizeof(key), 0) != sizeof(key)) {
   }
@@ -271,43 +316,25 @@ Status Session::openState(const trc_open_options &options) {
   if (!dir.ok())
     return dir.takeStatus();
   state = std::move(*dir);
+  // Before anything is removed: what is asked for may not be there.
+  std::unique_ptr<StateDir> otherDir;
+  std::optional<StateSource> other;
+  std::vector<int> otherMap;
+  if (options.init_from)
+    TRC_RETURN_IF_ERROR(
+        findInitSource(options.init_from, otherDir, other, otherMap));
   if (options.flags & TRC_OPEN_FRESH)
     TRC_RETURN_IF_ERROR(state->wipe(tierFiles()));
   std::optional<StateSource> source;
   TRC_RETURN_IF_ERROR(findSource(options, source));
   sequence = state->lastSequence();
-
-  std::unique_ptr<StateDir> otherDir;
-  std::optional<StateSource> other;
-  std::vector<int> otherMap;
-  if (options.init_from) {
+  if (other) {
     if (source)
       return Status(TRC_BAD_ARGUMENT,
                     "the state at '" + state->path() + "' exists (step " +
                         std::to_string(source->manifest.step) +
                         "); init-from begins a new one: name another folder or "
                         "start fresh");
-    Result<std::unique_ptr<StateDir>> opened =
-        StateDir::open(options.init_from, false, false);
-    if (!opened.ok())
-      return opened.takeStatus();
-    otherDir = std::move(*opened);
-    Result<std::optional<StateSource>> newest =
-        otherDir->newest([this](const std::string &line) {
-          log(TRC_LOG_WARNING, "init-from: " + line);
-        });
-    if (!newest.ok())
-      return newest.takeStatus();
-    if (!*newest)
-      return Status(TRC_NOT_FOUND, std::string("the state at '") +
-                                       options.init_from +
-                                       "' holds neither a closed state nor a "
-                                       "checkpoint");
-    other = std::move(*newest);
-    Result<std::vector<int>> map = matchForInit(*other, options.init_from);
-    if (!map.ok())
-      return map.takeStatus();
-    otherMap = std::move(*map);
     adoptInit(other->manifest, otherMap);
   }
   if (train && source && source->clean && !sameLayout(source->manifest))

@@ -102,6 +102,7 @@ Status Session::save() {
   TRC_RETURN_IF_ERROR(writeBack());
   Manifest m = Manifest::of(plan);
   m.sequence = ++sequence;
+  m.seal = static_cast<uint32_t>(randomKey());
   m.step = step;
   m.samples = samples;
   m.lrScale = lrScale;
@@ -116,7 +117,8 @@ Status Session::save() {
     TRC_RETURN_IF_ERROR(group.store->flush());
     groups[g].index = "index-" + number + "-" + std::to_string(g);
     groups[g].key = storeKeys[g];
-    TRC_RETURN_IF_ERROR(group.store->saveIndex(folder + "/" + groups[g].index));
+    TRC_RETURN_IF_ERROR(
+        group.store->saveIndex(folder + "/" + groups[g].index, m.seal));
     m.groups.push_back(groups[g]);
   }
   std::vector<uint32_t> bytes;
@@ -128,7 +130,7 @@ Status Session::save() {
   if (memoryHomes) {
     m.rowsFile = "live-" + number + ".rows";
     Result<std::unique_ptr<RowsWriter>> writer =
-        RowsWriter::create(folder + "/" + m.rowsFile, bytes);
+        RowsWriter::create(folder + "/" + m.rowsFile, bytes, m.seal);
     if (!writer.ok())
       return writer.takeStatus();
     TRC_RETURN_IF_ERROR(eachRow(
@@ -167,12 +169,13 @@ Status Session::checkpoint(const void *data, uint64_t bytes, uint32_t keep) {
   if (!folder.ok())
     return folder.takeStatus();
   Manifest m = Manifest::of(plan);
+  m.seal = static_cast<uint32_t>(randomKey());
   Status s = [&] {
     std::vector<uint32_t> sizes;
     for (const ManifestTable &t : m.tables)
       sizes.push_back(t.recordBytes());
     Result<std::unique_ptr<RowsWriter>> writer =
-        RowsWriter::create(*folder + "/rows.bin", sizes);
+        RowsWriter::create(*folder + "/rows.bin", sizes, m.seal);
     if (!writer.ok())
       return writer.takeStatus();
     TRC_RETURN_IF_ERROR(eachRow(

@@ -103,6 +103,12 @@ Result<uint32_t> PosixFiles::open(const std::string &path, uint64_t bytes,
   bytes = (bytes + 4095) / 4096 * 4096;
   int flags = O_RDWR | O_CLOEXEC;
   int fd = ::open(path.c_str(), flags | (create ? O_CREAT : 0), 0644);
+  // A state that is only read may lie where nothing can be written.
+  bool readOnly = fd < 0 && (errno == EROFS || errno == EACCES);
+  if (readOnly) {
+    flags = O_RDONLY | O_CLOEXEC;
+    fd = ::open(path.c_str(), flags);
+  }
   if (fd < 0)
     return Status::ioError("cannot open", path, errno);
 
@@ -135,7 +141,7 @@ Result<uint32_t> PosixFiles::open(const std::string &path, uint64_t bytes,
     ::close(fd);
     return Status(TRC_BAD_ARGUMENT,
                   "'" + path + "' is neither a file nor a block device");
-  } else if (file.info.bytes < bytes) {
+  } else if (file.info.bytes < bytes && !readOnly) {
     // Sparse: rows that are never written take no space.
     if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
       int error = errno;
@@ -173,7 +179,9 @@ Result<uint32_t> PosixFiles::open(const std::string &path, uint64_t bytes,
 Result<int> PosixFiles::makeBuffered(uint32_t id, const std::string &why) {
   std::lock_guard<std::mutex> lock(mutex);
   File &file = files[id];
-  int fd = ::open(file.info.path.c_str(), O_RDWR | O_CLOEXEC);
+  int flags = ::fcntl(file.fd, F_GETFL);
+  int fd = ::open(file.info.path.c_str(),
+                  (flags < 0 ? O_RDWR : flags & O_ACCMODE) | O_CLOEXEC);
   if (fd < 0)
     return Status::ioError("cannot open", file.info.path, errno);
   ::close(file.fd);

@@ -111,7 +111,7 @@ static IndexHeader headerOf(const RowStoreOptions &o) {
   return h;
 }
 
-Status RowStore::saveIndex(const std::string &path) const {
+Status RowStore::saveIndex(const std::string &path, uint32_t seal) const {
   std::string temporary = path + ".tmp";
   auto failed = [&](const char *what, int error) {
     ::unlink(temporary.c_str());
@@ -123,7 +123,7 @@ Status RowStore::saveIndex(const std::string &path) const {
     if (out.fd < 0)
       return Status::ioError("cannot create", temporary, errno);
     IndexHeader header = headerOf(impl->options);
-    uint32_t crc = crc32c(0, &header, sizeof header);
+    uint32_t crc = crc32c(seal, &header, sizeof header);
     int error = writeAll(out.fd, &header, sizeof header);
     std::vector<uint64_t> words(piece);
     for (uint64_t at = 0; !error && at < impl->words(); at += piece) {
@@ -151,7 +151,7 @@ Status RowStore::saveIndex(const std::string &path) const {
   return {};
 }
 
-Status RowStore::loadIndex(const std::string &path) {
+Status RowStore::loadIndex(const std::string &path, uint32_t seal) {
   Descriptor in(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (in.fd < 0)
     return Status::ioError("cannot open", path, errno);
@@ -167,7 +167,7 @@ Status RowStore::loadIndex(const std::string &path) {
   if (got != sizeof header ||
       std::memcmp(header.magic, indexMagic, sizeof indexMagic) != 0)
     return damaged("is not one");
-  uint32_t crc = crc32c(0, &header, sizeof header);
+  uint32_t crc = crc32c(seal, &header, sizeof header);
   IndexHeader want = headerOf(impl->options);
   if (std::memcmp(&header, &want, sizeof want) != 0)
     return Status(TRC_MISMATCH,

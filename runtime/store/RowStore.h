@@ -138,9 +138,10 @@ public:
   /// fdatasync, rename), and takes it back at the next open. loadIndex fails
   /// with TRC_NOT_FOUND where there is none, TRC_MISMATCH where it belongs to
   /// another geometry or key, TRC_CORRUPT where it is damaged. Call flush()
-  /// before, remove the file before the first write of the next run.
-  Status saveIndex(const std::string &path) const;
-  Status loadIndex(const std::string &path);
+  /// before, remove the file before the first write of the next run. The list
+  /// of another moment fails, too: it was saved with another seal.
+  Status saveIndex(const std::string &path, uint32_t seal = 0) const;
+  Status loadIndex(const std::string &path, uint32_t seal = 0);
 
   //--- Streaming (checkpoints, export) --------------------------------------
   /// Calls `take(row, payload)` for every written row in [begin, end) in rising

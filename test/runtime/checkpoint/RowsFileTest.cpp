@@ -19,10 +19,10 @@ namespace {
 
 using Rows = std::map<std::pair<uint32_t, uint64_t>, std::string>;
 
-Result<Rows> readBack(const std::string &path, uint64_t bytes,
-                      uint64_t chunks) {
+Result<Rows> readBack(const std::string &path, uint64_t bytes, uint64_t chunks,
+                      uint32_t seal = 0) {
   Rows rows;
-  Status s = readRows(path, bytes, chunks, [&](const RowsChunk &c) {
+  Status s = readRows(path, bytes, chunks, seal, [&](const RowsChunk &c) {
     for (uint32_t i = 0; i < c.count; ++i)
       rows[{c.table, c.rows[i]}] =
           std::string(c.records + size_t(i) * c.recordBytes, c.recordBytes);

@@ -394,6 +394,97 @@ TEST_F(StateTest, DamageIsFound) {
   EXPECT_FALSE(s.logs.empty());
 }
 
+// The same run, with the same rows, at another moment: sizes are equal, and
+// each file alone is whole.
+TEST_F(StateTest, FilesOfAnotherMomentAreRefused) {
+  Model m = model();
+  m.cached = {true, false};
+  Artifact artifact(m);
+  auto run = [&](const std::string &path, int begin, int end) {
+    Session s;
+    ASSERT_EQ(TRC_OK, s.open(artifact, path)) << s.error.message;
+    train(s, m, begin, end);
+    ASSERT_EQ(TRC_OK, trc_checkpoint(s.get(), nullptr, 0, 0, nullptr));
+    ASSERT_EQ(TRC_OK, s.close());
+  };
+  run(state, 0, 200);
+  auto old = bytesOf(state);
+  run(state, 200, 220);
+  auto now = bytesOf(state);
+  auto named = [&](const auto &files, const std::string &start) {
+    std::vector<std::string> names;
+    for (const auto &[name, bytes] : files)
+      if (name.rfind(state + "/" + start, 0) == 0)
+        names.push_back(name);
+    return names;
+  };
+  auto write = [](const std::string &path, const std::string &bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+  };
+  int swapped = 0;
+  for (const char *start : {"index-", "live-"}) {
+    std::vector<std::string> before = named(old, start);
+    std::vector<std::string> after = named(now, start);
+    ASSERT_EQ(before.size(), after.size());
+    for (size_t i = 0; i < after.size(); ++i) {
+      if (old[before[i]].size() != now[after[i]].size())
+        continue;
+      ++swapped;
+      write(after[i], old[before[i]]);
+      Session s;
+      EXPECT_EQ(TRC_CORRUPT, s.open(artifact, state, TRC_EVAL)) << after[i];
+      write(after[i], now[after[i]]);
+    }
+  }
+  EXPECT_GE(swapped, 2);
+  std::string early = state + "/checkpoints/ckpt-200/rows.bin",
+              late = state + "/checkpoints/ckpt-220/rows.bin";
+  ASSERT_EQ(now[early].size(), now[late].size());
+  write(late, now[early]);
+  Session s;
+  EXPECT_EQ(TRC_CORRUPT, s.open(artifact, state, TRC_EVAL, 0, "ckpt-220"));
+  EXPECT_EQ(TRC_OK, s.open(artifact, state, TRC_EVAL)) << s.error.message;
+}
+
+TEST_F(StateTest, FreshRemovesNothingWhereInitFromCannotBe) {
+  Model m = model();
+  Artifact artifact(m);
+  {
+    Session s;
+    ASSERT_EQ(TRC_OK, s.open(artifact, state));
+    train(s, m, 0, 3);
+    ASSERT_EQ(TRC_OK, s.close());
+  }
+  auto before = bytesOf(state);
+  std::filesystem::create_directory(folder / "empty");
+  for (std::string from :
+       {folder / "none", folder / "empty", state, state + "/../state"}) {
+    Session s;
+    trc_status status = s.open(artifact, state, TRC_TRAIN, TRC_OPEN_FRESH,
+                               nullptr, from.c_str());
+    EXPECT_TRUE(status == TRC_NOT_FOUND || status == TRC_BAD_ARGUMENT)
+        << from << ": " << s.error.message;
+    EXPECT_EQ(std::vector<std::string>(), changes(before, bytesOf(state)));
+  }
+}
+
+TEST_F(StateTest, ATierFileHasOneOwnerAtATime) {
+  Model m = model();
+  m.paths = {folder / "shared.store"};
+  Artifact artifact(m);
+  Session a, b;
+  ASSERT_EQ(TRC_OK, a.open(artifact, state)) << a.error.message;
+  EXPECT_EQ(TRC_LOCKED, b.open(artifact, folder / "other"));
+  EXPECT_NE(nullptr, std::strstr(b.error.message, "shared.store"));
+  train(a, m, 0, 3);
+  EXPECT_EQ(unbroken(model(), 3), dumpAll(a));
+  ASSERT_EQ(TRC_OK, a.close());
+  // Two readers of one state share it.
+  Session c, d;
+  ASSERT_EQ(TRC_OK, c.open(artifact, state, TRC_EVAL)) << c.error.message;
+  ASSERT_EQ(TRC_OK, d.open(artifact, state, TRC_EVAL)) << d.error.message;
+}
+
 #if !defined(__SANITIZE_THREAD__)
 namespace {
 /// Runs `body` in a child that then kills itself, at any moment it likes.
