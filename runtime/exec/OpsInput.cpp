@@ -244,7 +244,7 @@ bool Pipeline::judge(Batch &b, size_t f) {
   int64_t to = 0, begin = 0;
   for (int64_t s = 0; s < b.samples; ++s) {
     int64_t end = offsets[s + 1], first = to;
-    float sum = 0.0f;
+    float sum = 0.0f, squares = 0.0f;
     for (int64_t j = begin; j < end; ++j) {
       int64_t position = j - begin + (skipped ? skipped[s] : 0);
       if (weights && !std::isfinite(weights[j])) {
@@ -273,18 +273,25 @@ bool Pipeline::judge(Batch &b, size_t f) {
       if (weights) {
         weights[to] = weights[j];
         sum = sum + weights[j];
+        squares = std::fma(weights[j], weights[j], squares);
       }
       ++to;
     }
     begin = end;
     offsets[s + 1] = static_cast<int32_t>(to);
-    if (weights && feature.pooling == Pooling::weightedMean && to > first &&
-        sum == 0.0f) {
-      b.error = Status::badInput(
-          place(feature, s) +
-              ": the weights of the bag sum to 0, and weighted_mean divides "
-              "by the sum; the step was not applied",
-          feature.name, s, 0, 0);
+    if (!weights || to == first)
+      continue;
+    bool mean = feature.pooling == Pooling::weightedMean;
+    float divisor = mean ? sum : squares;
+    if ((mean || feature.pooling == Pooling::sqrtn) &&
+        (divisor == 0.0f || !std::isfinite(divisor))) {
+      b.error =
+          Status::badInput(place(feature, s) + ": the weights of the bag " +
+                               (mean ? "" : "squared ") + "sum to " +
+                               (divisor == 0.0f ? "0" : "more than f32 holds") +
+                               ", and " + (mean ? "weighted_mean" : "sqrtn") +
+                               " divides by it; the step was not applied",
+                           feature.name, s, 0, floatBits(divisor));
       return false;
     }
   }

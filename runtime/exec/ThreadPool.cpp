@@ -25,8 +25,14 @@ unsigned trc::availableCpus() {
 
 ThreadPool::ThreadPool(unsigned threads)
     : count(threads ? threads : availableCpus()) {
-  for (unsigned i = 1; i < count; ++i)
-    workers.emplace_back([this, i] { work(i); });
+  // What a machine that is short of threads gives has to do: results do not
+  // depend on their number.
+  try {
+    for (unsigned i = 1; i < count; ++i)
+      workers.emplace_back([this, i] { work(i); });
+  } catch (const std::exception &) {
+    count = static_cast<unsigned>(workers.size()) + 1;
+  }
 }
 
 ThreadPool::~ThreadPool() {

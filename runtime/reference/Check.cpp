@@ -74,7 +74,7 @@ Status Interpreter::checkBags(const FeatureDef &f, const TableDef &table,
       else
         begin = end - f.maxIds;
     }
-    float sum = 0;
+    float sum = 0, squares = 0;
     for (int64_t i = begin; i < end; ++i) {
       size_t at = static_cast<size_t>(i);
       int64_t id = in.ids[at];
@@ -97,15 +97,19 @@ Status Interpreter::checkBags(const FeatureDef &f, const TableDef &table,
       if (f.weighted) {
         out.weights.push_back(in.weights[at]);
         sum = sum + in.weights[at];
+        squares = std::fma(in.weights[at], in.weights[at], squares);
       }
     }
     int64_t kept = static_cast<int64_t>(out.ids.size());
-    if (f.pooling == Pool::WeightedMean && f.weighted &&
-        kept > out.offsets.back() && sum == 0)
+    bool mean = f.pooling == Pool::WeightedMean;
+    float divisor = mean ? sum : squares;
+    if ((mean || f.pooling == Pool::Sqrtn) && f.weighted &&
+        kept > out.offsets.back() && (divisor == 0 || !std::isfinite(divisor)))
       return Status::badInput("feature '" + f.name + "', sample " +
                                   std::to_string(s) +
-                                  ": the weights of the bag sum to 0",
-                              f.name, s, 0, 0);
+                                  ": the weights of the bag, which are divided "
+                                  "by, sum to 0 or out of range",
+                              f.name, s, 0, bitsOf(divisor));
     out.offsets.push_back(kept);
   }
   return Status();

@@ -155,6 +155,54 @@ TEST_F(AbiTest, BadInputNamesItsPlaceAndAppliesNothing) {
   EXPECT_EQ(TRC_OK, s.close());
 }
 
+TEST_F(AbiTest, WeightsThatNothingCanBeDividedBy) {
+  Model m;
+  m.tables = {{"a", 20, 4, sgd()}};
+  m.features = {{"w", 0, "weighted_mean", 3, true}, {"q", 0, "sqrtn", 3, true}};
+  m.batch = 4;
+  Artifact artifact(m);
+  Session s;
+  ASSERT_EQ(TRC_OK, s.open(artifact, folder / "s")) << s.error.message;
+  const float inf = std::numeric_limits<float>::infinity();
+  struct Case {
+    std::vector<float> mean, root;
+    const char *feature; // null: fine
+    float divisor;
+  };
+  for (const Case &c :
+       std::vector<Case>{{{1, 2}, {1, 2}, nullptr, 0},
+                         {{1, -1}, {1, -1}, "w", 0},
+                         {{3e38f, 3e38f}, {1, 1}, "w", inf},
+                         {{1, 0}, {0, 0}, "q", 0},
+                         {{1, 0}, {1e-30f, 0}, "q", 0}, // the square underflows
+                         {{1, 0}, {-1e30f, 0}, "q", inf},
+                         {{}, {}, nullptr, 0}}) {
+    Batch b;
+    b.samples = 2;
+    b.features.resize(2);
+    std::vector<int64_t> ids;
+    for (size_t i = 0; i < c.mean.size(); ++i)
+      ids.push_back(static_cast<int64_t>(i) + 3);
+    b.features[0].add({7}, true, {1});
+    b.features[1].add({7}, true, {1});
+    b.features[0].add(ids, true, c.mean);
+    b.features[1].add(ids, true, c.root);
+    trc_ticket t = 0;
+    ASSERT_EQ(TRC_OK, s.submit(b, t)) << s.error.message;
+    trc_status status = s.forward(t);
+    if (!c.feature) {
+      EXPECT_EQ(TRC_OK, status) << s.error.message;
+      EXPECT_EQ(TRC_OK, s.release(t));
+      continue;
+    }
+    EXPECT_EQ(TRC_BAD_INPUT, status);
+    EXPECT_STREQ(c.feature, s.error.feature) << s.error.message;
+    EXPECT_EQ(1, s.error.sample);
+    EXPECT_EQ(bits(c.divisor), s.error.value);
+  }
+  EXPECT_EQ(0, s.info().step);
+}
+
 TEST_F(AbiTest, DropSkipsBadIdsAndCounts) {
   Model m = weighted();
   m.dropBadIds = true;
@@ -259,6 +307,18 @@ TEST_F(AbiTest, TooManyBatchesWouldBlock) {
     ASSERT_EQ(TRC_OK, s.backward(t, gradientsFor(s)));
   }
   EXPECT_EQ(4, s.info().step);
+}
+
+TEST_F(AbiTest, OptionsOutOfRangeAreRefused) {
+  Artifact artifact(weighted());
+  Session s;
+  EXPECT_EQ(TRC_BAD_ARGUMENT, s.open(artifact, folder / "s", TRC_TRAIN, 0xfe));
+  EXPECT_EQ(TRC_BAD_ARGUMENT, s.open(artifact, folder / "s", TRC_TRAIN, 0,
+                                     nullptr, nullptr, 4000000000u));
+  ASSERT_EQ(TRC_OK, s.open(artifact, folder / "s"));
+  for (double scale : {1e300, -1e300, std::nan("")})
+    EXPECT_EQ(TRC_BAD_ARGUMENT, trc_set_lr(s.get(), scale, nullptr)) << scale;
+  EXPECT_EQ(TRC_OK, trc_set_lr(s.get(), 0, nullptr));
 }
 
 TEST_F(AbiTest, CancelWakesAWaitingCall) {

@@ -12,6 +12,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace trc;
 
@@ -45,6 +48,28 @@ TEST(ThreadPool, ConcurrentCallersDoNotWaitForEachOther) {
     t.join();
   EXPECT_EQ(4 * 200 * 100, sum.load());
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Stacks take address space: here it ends after a few threads.
+TEST(ThreadPool, GoesOnWithTheThreadsThatThereAre) {
+  pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    rlimit limit = {768u << 20, 768u << 20};
+    ::setrlimit(RLIMIT_AS, &limit);
+    ThreadPool pool(4000);
+    std::atomic<int64_t> sum{0};
+    pool.parallelFor(0, 10000, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        sum += i;
+    });
+    ::_exit(pool.threads() < 4000 && sum == 49995000 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(child, ::waitpid(child, &status, 0));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+#endif
 
 TEST(ThreadPool, WorkersKeepDenormals) {
   ThreadPool pool(4);
