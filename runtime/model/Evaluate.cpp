@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <sys/stat.h>
 
 namespace trc::model {
 
@@ -98,7 +99,11 @@ public:
       return Status();
     }
     name = path;
-    part = path + ".part";
+    // A device, a pipe or a link must not be replaced by a file.
+    struct stat st;
+    part = ::lstat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode)
+               ? path
+               : path + ".part";
     file = std::fopen(part.c_str(), "we");
     return file ? Status() : Status::ioError("cannot write", part, errno);
   }
@@ -116,11 +121,11 @@ public:
         ok = false;
         err = errno;
       }
-      if (ok && std::rename(part.c_str(), name.c_str()) != 0) {
+      if (ok && part != name && std::rename(part.c_str(), name.c_str()) != 0) {
         ok = false;
         err = errno;
       }
-      if (!ok)
+      if (!ok && part != name)
         std::remove(part.c_str());
     }
     file = nullptr;
@@ -130,7 +135,8 @@ public:
     if (!file || name.empty())
       return;
     std::fclose(file); // failed on the way
-    std::remove(part.c_str());
+    if (part != name)
+      std::remove(part.c_str());
   }
 
 private:
