@@ -213,6 +213,11 @@ int64_t planner::arenaBytes(const std::vector<Ring> &rings) {
   return end;
 }
 
+int64_t planner::readerBytes(int64_t ingestBytes, int64_t ingestDepth) {
+  constexpr int64_t waiting = 3; // two queued, one being filled
+  return (ingestDepth + waiting) * ingestBytes;
+}
+
 TierUse planner::groupUse(const Group &g, const Problem &problem, int tier) {
   TierUse use;
   if (g.home == tier) {

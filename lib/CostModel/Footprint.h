@@ -100,6 +100,12 @@ std::vector<Ring> formRings(const trc::ModelShape &shape, int64_t lookahead);
 inline constexpr int64_t ringAlignment = 4096;
 int64_t arenaBytes(const std::vector<Ring> &rings);
 
+/// What the emitted executable's reader holds at most: decoded batches that
+/// wait, are being filled, or are in flight (an error names their lines). About
+/// the ingest ring's bytes each. A shuffle buffer (a run-time key) comes on
+/// top.
+int64_t readerBytes(int64_t ingestBytes, int64_t ingestDepth);
+
 /// Rows and slots of one group in a tier.
 TierUse groupUse(const Group &group, const Problem &problem, int tier);
 

@@ -102,6 +102,15 @@ int64_t memoryBytes(const Problem &p, const Plan &plan) {
   return total;
 }
 
+/// Outside the tiers: the process itself and its reader.
+int64_t processBytes(const Problem &p, const Plan &plan) {
+  int64_t reader = 0;
+  for (const Ring &ring : plan.footprint.rings)
+    if (ring.role == trc::RingRole::ingest)
+      reader = std::max(reader, readerBytes(ring.bytes, ring.depth));
+  return p.machine.processBytes() + reader;
+}
+
 std::string assumptions(const Problem &p) {
   return p.profileOrigin.empty()
              ? "no profile: ids are taken as uniform, and bags of a dedup "
@@ -173,9 +182,10 @@ void planner::explainText(const Problem &p, const Plan &plan, raw_ostream &os) {
   }
   tiers.print(os, {0, 1});
   int64_t memory = memoryBytes(p, plan);
-  os << "  process: " << formatBytes(p.machine.processBytes())
+  int64_t process = processBytes(p, plan);
+  os << "  process: " << formatBytes(process)
      << " of code, libraries, stacks and reader, outside the tiers; total "
-     << formatBytes(memory + p.machine.processBytes()) << " of DRAM\n";
+     << formatBytes(memory + process) << " of DRAM\n";
 
   os << "\nstep at lookahead " << plan.decision.lookahead << ": "
      << formatSeconds(plan.cost.step) << " predicted ("
@@ -269,7 +279,7 @@ json::Value planner::explainJson(const Problem &p, const Plan &plan) {
     dedup.push_back(json::Object{{"name", g.name},
                                  {"features", int64_t(g.features.size())},
                                  {"factor", round2(g.factor)}});
-  int64_t memory = memoryBytes(p, plan);
+  int64_t memory = memoryBytes(p, plan), process = processBytes(p, plan);
   json::Object root{{"model", p.model},
                     {"batch", p.batch},
                     {"max_ids", p.maxIds},
@@ -280,8 +290,8 @@ json::Value planner::explainJson(const Problem &p, const Plan &plan) {
                     {"tables", std::move(tables)},
                     {"groups", std::move(groups)},
                     {"tiers", std::move(tiers)},
-                    {"process_bytes", p.machine.processBytes()},
-                    {"total_bytes", memory + p.machine.processBytes()},
+                    {"process_bytes", process},
+                    {"total_bytes", memory + process},
                     {"step_seconds", time(plan.cost.step)},
                     {"serial_seconds", time(plan.cost.serial)},
                     {"stages", std::move(stages)},

@@ -9,6 +9,7 @@
 #include "Conversion/PlanToArtifact/PlanToArtifact.h"
 
 #include "Conversion/PlanToArtifact/RunTimeKeys.h"
+#include "CostModel/Footprint.h"
 #include "Machine/Machine.h"
 #include "Schedule/HappensBefore.h"
 #include "Schedule/Waits.h"
@@ -370,6 +371,20 @@ std::string print(const json::Object &object) {
 
 } // namespace
 
+/// Of the machine that the plan was made for. A machine file that cannot be
+/// read was an error, or a warning and the defaults, when the plan was made.
+static int64_t processBytes(ModuleOp module) {
+  auto pins = module->getAttrOfType<DictionaryAttr>(emb::EmbDialect::kPins);
+  if (auto file = pins ? pins.getAs<StringAttr>("machine") : StringAttr()) {
+    llvm::Expected<machine::Machine> m =
+        machine::Machine::load(file.getValue());
+    if (m)
+      return m->processBytes();
+    llvm::consumeError(m.takeError());
+  }
+  return machine::Machine::conservative().processBytes();
+}
+
 FailureOr<ArtifactText>
 terrace::planToArtifact(ModuleOp module, const spec::Spec &spec,
                         const json::Value &reference,
@@ -394,9 +409,13 @@ terrace::planToArtifact(ModuleOp module, const spec::Spec &spec,
                               : programs.front().getOperation();
     return at->emitError() << "[" << f.rule << "] " << f.message;
   }
-  int64_t process = options.processBytes >= 0
-                        ? options.processBytes
-                        : machine::Machine::conservative().processBytes();
+  int64_t process =
+      options.processBytes >= 0 ? options.processBytes : processBytes(module);
+  for (auto [r, op] : llvm::enumerate(program->rings))
+    if (program->graph.rings[r].role == schedule::RingRole::Ingest) {
+      plan::RingOp ring = op;
+      process += planner::readerBytes(ring.getBytes(), ring.getDepth());
+    }
   json::Object object = writer.write(reference, process);
   ArtifactText text;
   text.hash = llvm::utohexstr(llvm::xxh3_64bits(print(object)),

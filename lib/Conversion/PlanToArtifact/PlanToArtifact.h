@@ -22,7 +22,8 @@
 namespace terrace {
 
 struct ArtifactOptions {
-  /// Memory of a process outside every tier; negative: the shipped figure.
+  /// Memory of a process outside every tier, but for its reader (which is
+  /// added); negative: the shipped figure.
   int64_t processBytes = -1;
 };
 
