@@ -58,8 +58,8 @@ void decodeTrain(Reading &reading, const Yaml &node, Train &train) {
         readInteger(reading, *every, "train.checkpoint.every", 1,
                     int64_t(1) << 48, train.checkpoint.everySteps);
       else
-        readDuration(reading, *every, "train.checkpoint.every (steps, or)",
-                     train.checkpoint.everySeconds);
+        readDuration(reading, *every, "train.checkpoint.every",
+                     train.checkpoint.everySeconds, "a number of steps, or ");
     }
   }
   if (const Yaml *schedule = fields.get("lr_schedule")) {

@@ -112,6 +112,17 @@ void Check::executable() {
                                    "': striping over several paths cannot be "
                                    "compiled yet; give one path");
   }
+  // No fault, but nobody should rely on what nothing reads yet.
+  for (const Tier &tier : spec.tiers)
+    if (tier.driveWritesPerDay)
+      diagnostics.warning(tier.driveWritesPerDay->loc,
+                          "tier '" + *tier.name +
+                              "': drive_writes_per_day bounds nothing yet: "
+                              "neither planner nor runtime reads it");
+  if (spec.data && spec.data->time)
+    diagnostics.warning(spec.data->time->loc,
+                        "data.time is for dynamic ids, which cannot be "
+                        "compiled yet: nothing reads this column");
   for (const PlacePin &pin : spec.plan.place)
     if (pin.cache.size() > 1)
       error(pin.cache[1].tier.loc,

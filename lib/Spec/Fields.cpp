@@ -111,7 +111,7 @@ bool readInteger(Reading &reading, const Yaml &node, llvm::StringRef path,
                  int64_t low, int64_t high, Int &out) {
   int64_t value;
   if (!node.isScalar() || !parseWhole(node.text, value)) {
-    double real;
+    double real = 0;
     if (node.isScalar() && parseReal(node.text, real) &&
         real == std::floor(real) && std::fabs(real) < 9e15)
       return wrong(reading, node, path,
@@ -122,6 +122,19 @@ bool readInteger(Reading &reading, const Yaml &node, llvm::StringRef path,
     if (node.isScalar() && digits != node.text && parseWhole(digits, value))
       return wrong(reading, node, path,
                    "a whole number without separators (write " + digits + ")");
+    // 10M is no number of rows in YAML, but it is clear what is meant.
+    double number;
+    llvm::StringRef unit;
+    const llvm::StringRef letters[] = {"k", "m", "g"};
+    if (node.isScalar() && splitUnit(node.text, number, unit))
+      for (auto [i, letter] : llvm::enumerate(letters))
+        if (unit.equals_insensitive(letter)) {
+          real = number * std::pow(1000.0, double(i + 1));
+          if (real == std::floor(real) && std::fabs(real) < 9e15)
+            return wrong(reading, node, path,
+                         "a whole number without a unit (write " +
+                             llvm::Twine(int64_t(real)) + ")");
+        }
     return wrong(reading, node, path,
                  "a whole number, " + showRange(low, high));
   }
@@ -255,8 +268,9 @@ bool readSize(Reading &reading, const Yaml &node, llvm::StringRef path,
 }
 
 bool readDuration(Reading &reading, const Yaml &node, llvm::StringRef path,
-                  Int &seconds) {
-  const char *expected = "a duration such as 30s, 10min, 2h or 30d";
+                  Int &seconds, llvm::StringRef instead) {
+  std::string expected =
+      instead.str() + "a duration such as 30s, 10min, 2h or 30d";
   double number;
   llvm::StringRef unit;
   if (!node.isScalar() || !splitUnit(node.text, number, unit))
@@ -266,7 +280,7 @@ bool readDuration(Reading &reading, const Yaml &node, llvm::StringRef path,
       double value = number * double(u.factor);
       if (value < 1 || value > 1e12 || value != std::floor(value))
         return wrong(reading, node, path,
-                     llvm::Twine(expected) + ", a whole number of seconds");
+                     expected + ", a whole number of seconds");
       seconds = {int64_t(value), node.loc};
       return true;
     }

@@ -51,8 +51,9 @@ bool readStrings(Reading &, const Yaml &, llvm::StringRef path,
                  std::vector<Str> &out);
 bool readSize(Reading &, const Yaml &, llvm::StringRef path, Int &out,
               bool zeroAllowed = false);
-/// A number with a unit of time.
-bool readDuration(Reading &, const Yaml &, llvm::StringRef path, Int &seconds);
+/// A number with a unit of time; `instead` is what the key takes as well.
+bool readDuration(Reading &, const Yaml &, llvm::StringRef path, Int &seconds,
+                  llvm::StringRef instead = "");
 /// A whole number of `what`, or a percentage.
 bool readAmount(Reading &, const Yaml &, llvm::StringRef path,
                 llvm::StringRef what, Value<Amount> &out);

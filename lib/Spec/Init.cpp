@@ -57,7 +57,7 @@ train:
   # eval_every: 5%             # steps, or a share of the rows; default: at the end
   metrics: [auc, logloss, ne]
   checkpoint: {every: 30min, keep: 3}    # steps or a duration
-  # lr_schedule: {warmup_steps: 0, decay_start: 0, decay_steps: 0, decay_power: 1, end_scale: 0}
+  # lr_schedule: {warmup_steps: 100, decay_start: 1000, decay_steps: 5000, decay_power: 1, end_scale: 0}   # default: none
   # stop: {auc: 0.8}
 
 data:

@@ -41,6 +41,17 @@ TEST(SpecExecutable, MemoryMayBeLeftOut) {
       << parsed.errors();
 }
 
+TEST(SpecExecutable, WarnsOfWhatNothingReads) {
+  Parsed parsed = parse(withLines(
+      "data: {path: a.tsv, time: t}\nmemory: {tiers: [{name: n, kind: nvme, "
+      "capacity: 1GiB, path: x, drive_writes_per_day: 1}]}\n"));
+  ASSERT_TRUE(parsed.spec) << parsed.errors();
+  EXPECT_TRUE(checkExecutable(*parsed.spec, parsed.diagnostics));
+  expectIn(parsed.errors(), "warning: data.time is for dynamic ids");
+  expectIn(parsed.errors(), "warning: tier 'n': drive_writes_per_day bounds "
+                            "nothing yet");
+}
+
 TEST(SpecExecutable, EachLimitIsLocated) {
   expectIn(refusal(withLines(memory + "workers: 4\n")),
            "m.yaml:5:10: error: workers: 4 needs the distributed exchange");
