@@ -50,8 +50,18 @@ Result<RowParser> RowParser::create(const RowFormat &format,
     std::string have;
     for (const std::string &c : columns)
       have += (have.empty() ? "" : ", ") + c;
+    // The usual slip: commas in a file that is not called .csv.
+    bool commas = separator == '\t' && columns.size() == 1 &&
+                  have.find(',') != std::string::npos;
     return bad(where + ": no column '" + name + "' (" + use +
-               "); the columns are: " + have);
+               "); the columns are: " + have +
+               (commas ? " (lines are split at tabs; call the file .csv or "
+                         ".csv.gz to split them at commas)"
+                       : ""));
+  };
+  auto repeated = [&](int32_t column) {
+    return column >= 0 && std::count(columns.begin(), columns.end(),
+                                     columns[static_cast<size_t>(column)]) > 1;
   };
   for (const FeatureColumn &f : format.features) {
     Source s{index(f.column), -1};
@@ -74,6 +84,15 @@ Result<RowParser> RowParser::create(const RowFormat &format,
     if (p.sessionIndex < 0)
       return missing(format.session, "data.session");
   }
+  // Which of the two would be read is nobody's guess.
+  std::vector<int32_t> read = {p.labelIndex, p.sessionIndex};
+  for (const Source &source : p.sources)
+    read.insert(read.end(), {source.column, source.weights});
+  for (int32_t column : read)
+    if (repeated(column))
+      return bad(where + ": the column '" +
+                 columns[static_cast<size_t>(column)] +
+                 "' is there more than once");
   return p;
 }
 

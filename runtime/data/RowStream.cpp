@@ -53,6 +53,9 @@ static Result<std::vector<std::string>> readHeader(LineReader &lines,
   if (!*got)
     return Status(TRC_BAD_INPUT,
                   path + ": the file is empty; a header line was expected");
+  if (line.find('\0') != std::string::npos)
+    return Status(TRC_BAD_INPUT,
+                  path + ": not a text table: the header holds zero bytes");
   if (line.compare(0, 3, "\xef\xbb\xbf") == 0)
     line.erase(0, 3);
   std::vector<std::string_view> fields;

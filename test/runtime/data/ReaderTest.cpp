@@ -71,6 +71,12 @@ TEST_F(Reader, MissingFileAndColumnAreNamed) {
   Read r = readAll(o);
   EXPECT_TRUE(has(r.error, "no column 'i'")) << r.error;
   EXPECT_TRUE(has(r.error, "the columns are: x, z")) << r.error;
+  r = readAll(countingOptions({write("c.tsv", "i,y\n1,0\n")}, 4));
+  EXPECT_TRUE(has(r.error, "call the file .csv")) << r.error;
+  r = readAll(countingOptions({write("d.tsv", "i\ty\ti\n1\t0\t2\n")}, 4));
+  EXPECT_TRUE(has(r.error, "'i' is there more than once")) << r.error;
+  r = readAll(countingOptions({write("e.tsv", std::string("i\0y\n", 4))}, 4));
+  EXPECT_TRUE(has(r.error, "not a text table")) << r.error;
   o.files.columns = {"i", "y"}; // no header line then
   o.files.paths = {write("b.tsv", "1\t0\n2\t1\n")};
   EXPECT_EQ(readAll(o).ids, range(1, 3));
