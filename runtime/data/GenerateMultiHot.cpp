@@ -210,7 +210,8 @@ void generateTiered(Generator &g, const std::string &curve) {
   }
 
   int64_t dram = g.scaled(3072, 30); // MiB
-  int64_t disk = rows * tables * 68 * 5 / 4 / (1 << 20) + 64;
+  // 64 weights and a state are 260 bytes, stored at a pitch of 272.
+  int64_t disk = rows * tables * 272 * 5 / 4 / (1 << 20) + 64;
   g.spec =
       "terrace: 1\nmodel: ssd_tier\nbatch: {size: " + std::to_string(batch) +
       "}\ndefaults:\n  table: {dim: 64, rows: " + std::to_string(rows) +
