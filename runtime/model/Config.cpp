@@ -70,7 +70,6 @@ static void parseData(const json &j, DataConfig &d) {
   if (!j.is_object())
     return;
   d.paths = j.value("paths", std::vector<std::string>());
-  d.session = textOf(j, "session");
   if (j.contains("list_sep") && j.at("list_sep").is_string())
     d.listSep = j.at("list_sep");
   d.skipBadRows = textOf(j, "on_bad_row") == "skip";
@@ -236,7 +235,6 @@ const std::map<std::string, Setter> &setters() {
        [](C &c, S &v) { setStop(c.train, "logloss", v); }},
       {"train.stop.ne", [](C &c, S &v) { setStop(c.train, "ne", v); }},
       {"data.path", [](C &c, S &v) { c.data.paths = listOf(v); }},
-      {"data.session", [](C &c, S &v) { c.data.session = v; }},
       {"data.list_sep",
        [](C &c, S &v) {
          if (v.empty())
@@ -280,6 +278,13 @@ Status ModelConfig::set(const std::string &assignment) {
   std::string key = assignment.substr(0, eq), value = assignment.substr(eq + 1);
   auto it = setters().find(key);
   if (it == setters().end()) {
+    // What was most likely meant: epochs for train.epochs.
+    for (const auto &entry : setters())
+      if (size_t dot = entry.first.find('.');
+          entry.first.compare(dot + 1, std::string::npos, key) == 0)
+        return Status(TRC_BAD_ARGUMENT, "--set " + key +
+                                            ": no such key; did you mean '" +
+                                            entry.first + "'?");
     if (key.compare(0, 6, "train.") != 0 && key.compare(0, 5, "data.") != 0)
       return Status(TRC_BAD_ARGUMENT,
                     "--set " + key +

@@ -48,7 +48,7 @@ struct TrainConfig {
 struct DataConfig {
   std::vector<std::string> paths, evalPaths, columns;
   Amount evalLast;
-  std::string session, listSep = ",";
+  std::string listSep = ",";
   bool skipBadRows = false;
   int64_t shuffleBuffer = 0;
   uint64_t shuffleSeed = 0;

@@ -8,6 +8,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+
 namespace trc::model {
 
 namespace {
@@ -15,7 +17,7 @@ namespace {
 class Parser {
 public:
   Parser(const std::string &model, RunOptions &options)
-      : app("Terrace model '" + model + "'"), o(options) {
+      : app("Terrace model '" + model + "'"), model(model), o(options) {
     app.require_subcommand(1);
     app.footer("Exit codes: 0 done; 1 failed, with a line that starts with "
                "'error:'; 2 wrong usage; 130, 143 ended by SIGINT, SIGTERM "
@@ -70,7 +72,8 @@ public:
     synthetic->each([this](const std::string &) { o.synthetic = true; });
 
     CLI::App *bench = verb(Verb::Bench, "bench",
-                           "Time steps on random batches, in a scratch state");
+                           "Time steps on random batches with every bag as "
+                           "long as it may be, in a scratch state");
     stateOption(bench);
     stepsOption(bench, "Steps to time (100)");
     bench->add_option("--seed", o.seed, "Seed of the batches (1)");
@@ -85,12 +88,22 @@ public:
   }
 
   bool parse(int argc, char **argv, int &exitCode) {
+    const std::vector<CLI::App *> subs = app.get_subcommands({});
     try {
       app.parse(argc, argv);
       return true;
     } catch (const CLI::ParseError &e) {
       if (e.get_exit_code() == 0) {
         exitCode = app.exit(e);
+      } else if (argc > 1 && argv[1][0] != '-' &&
+                 std::none_of(subs.begin(), subs.end(), [&](CLI::App *sub) {
+                   return sub->get_name() == argv[1];
+                 })) {
+        // CLI11 would only say that a verb is required.
+        std::cerr << "error: '" << argv[1]
+                  << "' is not a verb (verbs: train, eval, predict, verify, "
+                     "bench, info)\n";
+        exitCode = 2;
       } else {
         std::cerr << "error: " << e.what() << "\nrun with --help for more\n";
         exitCode = 2;
@@ -117,7 +130,8 @@ private:
         ->allow_extra_args(false);
   }
   void stateOption(CLI::App *sub) {
-    sub->add_option("--state", o.state, "Folder of the state")
+    sub->add_option("--state", o.state,
+                    "Folder of the state (default: " + model + ".state)")
         ->type_name("DIR");
   }
   void stepsOption(CLI::App *sub, const char *text) {
@@ -127,6 +141,7 @@ private:
   }
 
   CLI::App app;
+  const std::string &model;
   RunOptions &o;
 };
 

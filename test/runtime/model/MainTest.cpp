@@ -238,6 +238,11 @@ TEST_F(ModelMainTest, SetTakesRunTimeKeysOnly) {
   EXPECT_NE(o.err.find("batch.size"), std::string::npos);
   EXPECT_NE(o.err.find("compiled in"), std::string::npos);
   EXPECT_EQ(run({"train", "--set", "train.epoch=1"}).code, 1);
+  EXPECT_NE(run({"train", "--set", "epochs=2"}).err.find("'train.epochs'"),
+            std::string::npos);
+  o = run({"trian"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_NE(o.err.find("'trian' is not a verb"), std::string::npos) << o.err;
   EXPECT_EQ(run({"train", "--set", "train.epochs=zero"}).code, 1);
   o = run({"train", "--json", "--set", "train.eval_every=0", "--set",
            "data.eval.last=40%", "--set", "train.metrics=[logloss]"});
