@@ -46,6 +46,9 @@ int runCompile(const CompileVerb &verb, bool json) {
   if (!json) {
     report(result.outcome, result.diagnostics, json); // warnings
     llvm::outs() << result.text;
+    if (verb.output.empty()) // a name that the user did not choose
+      for (const std::string &file : result.files)
+        llvm::outs() << "wrote " << file << "\n";
     return 0;
   }
   llvm::json::Object times;

@@ -19,6 +19,8 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Process.h"
 
+#include <cmath>
+
 namespace terrace::tool {
 
 using driver::Outcome;
@@ -106,9 +108,21 @@ int runGenerate(const GenerateVerb &verb, bool json) {
   llvm::outs() << made->rows << " rows in " << made->dataFile << "; spec "
                << made->specFile << "; statistics " << made->statisticsFile
                << "\n";
+  size_t width = 0;
   for (const trc::data::Statistic &s : made->statistics)
-    llvm::outs() << llvm::formatv("  {0,-40} {1,12:F4}  (target {2:F4})\n",
-                                  s.name, s.achieved, s.target);
+    width = std::max(width, s.name.size());
+  auto shown = [](double value) { // a count, or a share
+    return value == std::floor(value)
+               ? std::to_string(static_cast<int64_t>(value))
+               : llvm::formatv("{0:F4}", value).str();
+  };
+  for (const trc::data::Statistic &s : made->statistics)
+    llvm::outs() << "  " << s.name
+                 << std::string(width - s.name.size() + 2, ' ')
+                 << shown(s.achieved) << "  (target " << shown(s.target)
+                 << ")\n";
+  if (options.scale < 1 && !made->statistics.empty())
+    llvm::outs() << "targets are those of --scale 1; small data deviate\n";
   return 0;
 }
 
