@@ -195,14 +195,21 @@ trc_status trc_read_rows(trc_session *s, const char *table, const int64_t *rows,
                          int64_t count, float *out, trc_error *) {
   const reference::Table *t = find(s, table);
   size_t dim = static_cast<size_t>(t->definition().dim);
+  // One row of a table is wrong: the last that a step touched, or the last that
+  // none did.
   std::vector<int64_t> touched = t->touched();
+  int64_t wrong = -1;
+  if (control().fault == Fault::Weight && !touched.empty())
+    wrong = touched.back();
+  if (control().fault == Fault::UntouchedRow)
+    for (wrong = t->definition().rows - 1;
+         std::binary_search(touched.begin(), touched.end(), wrong);)
+      --wrong;
   for (int64_t i = 0; i < count; ++i) {
     std::vector<float> r = t->record(rows[i]);
-    bool known = std::binary_search(touched.begin(), touched.end(), rows[i]);
     std::copy(r.begin(), r.begin() + static_cast<int64_t>(dim),
               out + static_cast<size_t>(i) * dim);
-    if (known ? control().fault == Fault::Weight && i + 1 == count
-              : control().fault == Fault::UntouchedRow)
+    if (rows[i] == wrong)
       flip(out[static_cast<size_t>(i) * dim + dim - 1]);
   }
   return TRC_OK;
