@@ -13,6 +13,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <cmath>
+
 namespace terrace::spec {
 
 namespace {
@@ -508,6 +510,11 @@ void decodeInit(const Fields &fields, Init &init) {
     fields.error(init.low.loc.isValid() ? "low" : "high",
                  "low " + printReal(init.low) + " is above high " +
                      printReal(init.high));
+  else if (init.kind.value == InitKind::Uniform &&
+           !std::isfinite(float(init.high.value) - float(init.low.value)))
+    fields.error(init.low.loc.isValid() ? "low" : "high",
+                 "from low " + printReal(init.low) + " to high " +
+                     printReal(init.high) + " is more than f32 holds");
 }
 
 void decodeOptimizer(const Yaml &node, Reading &reading, llvm::StringRef path,

@@ -11,6 +11,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/GlobPattern.h"
+#include "llvm/Support/Path.h"
 
 namespace terrace::spec {
 
@@ -115,6 +116,11 @@ void Validator::head() {
     return;
   const Head &head = *spec.head;
   for (const Feature &f : spec.features)
+    if (*f.name == *head.label)
+      error(head.label.loc, "head.label: '" + *head.label +
+                                "' is the name of a feature; give that feature "
+                                "another name, and its column with 'column'");
+  for (const Feature &f : spec.features)
     if (f.pooling == Pooling::None)
       error(f.pooling.loc.isValid() ? f.pooling.loc : f.loc,
             "features." + *f.name +
@@ -159,6 +165,15 @@ void Validator::head() {
               llvm::Twine(head.bottomMlp.back().value));
 }
 
+/// Whether a path below the state's folder is one that the runtime writes and
+/// removes there.
+static bool isStatesOwn(llvm::StringRef path) {
+  llvm::StringRef first = path.split('/').first;
+  return first == "checkpoints" || path.starts_with("manifest.json") ||
+         path.starts_with("clean.json") || first.starts_with("live-") ||
+         first.starts_with("index-");
+}
+
 void Validator::tiers() {
   llvm::StringMap<const Tier *> names;
   llvm::StringMap<const Tier *> paths;
@@ -168,10 +183,18 @@ void Validator::tiers() {
             "memory.tiers: '" + *tier.name +
                 "' is declared twice; the first is at " +
                 reading.diagnostics.format(names[*tier.name]->name.loc));
-    for (const Str &path : tier.paths)
-      if (!paths.try_emplace(*path, &tier).second)
+    for (const Str &path : tier.paths) {
+      // One file, however it is spelled.
+      llvm::SmallString<128> plain{llvm::StringRef(*path)};
+      llvm::sys::path::remove_dots(plain, /*remove_dot_dot=*/true);
+      if (!paths.try_emplace(plain, &tier).second)
         error(path.loc, "memory.tiers." + *tier.name + ".path: '" + *path +
                             "' is used twice");
+      else if (isStatesOwn(plain))
+        error(path.loc, "memory.tiers." + *tier.name + ".path: '" + *path +
+                            "' is a name that the state's folder uses itself; "
+                            "use another, as in rows.store");
+    }
   }
 }
 

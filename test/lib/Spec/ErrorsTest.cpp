@@ -64,6 +64,29 @@ const Case cases[] = {
      {"m.yaml:5:1: error: key 'seed' is given twice; the first is at "
       "m.yaml:4:7"}},
     {"KeyIsAList", withLines("[a, b]: 1\n"), {"a key must be a word"}},
+    {"LabelIsAFeature",
+     withLines("head: {kind: fm, label: a}\n"),
+     {"m.yaml:4:25: error: head.label: 'a' is the name of a feature",
+      "'column'"}},
+    {"InitRange",
+     table("init: {kind: uniform, low: -3e38, high: 3e38}"),
+     {"m.yaml:3:", "is more than f32 holds"}},
+    {"TierPathTwiceInOtherWords",
+     withLines("memory:\n  tiers:\n  - {name: d, kind: dram, capacity: 1GiB}\n"
+               "  - {name: x, kind: nvme, capacity: 1GiB, path: r.store}\n"
+               "  - {name: y, kind: nvme, capacity: 1GiB, path: "
+               "./x/../r.store}\n"),
+     {"m.yaml:8:49: error: memory.tiers.y.path: './x/../r.store' is used "
+      "twice"}},
+    {"TierPathOfTheState",
+     withLines("memory:\n  tiers:\n  - {name: d, kind: dram, capacity: 1GiB}\n"
+               "  - {name: x, kind: nvme, capacity: 1GiB, path: live-1.rows}\n"
+               "  - {name: y, kind: nvme, capacity: 1GiB, path: ./clean.json}\n"
+               "  - {name: z, kind: nvme, capacity: 1GiB, path: "
+               "checkpoints/a}\n"),
+     {"m.yaml:7:49: error: memory.tiers.x.path: 'live-1.rows' is a name",
+      "m.yaml:8:49: error: memory.tiers.y.path", "m.yaml:9:49: error",
+      "as in rows.store"}},
     {"TooDeep",
      withLines("seed: " + std::string(100, '[') + std::string(100, ']') + "\n"),
      {"nested more than 32 levels deep"}},
