@@ -121,8 +121,9 @@ Status Session::ticketError(trc_ticket ticket, const char *call) const {
 
 void Session::endTicket(int64_t t) {
   forwarded = false;
-  ++ended;
+  // The executor first: a producer that sees no open ticket may drain.
   pipeline->executor.finishCaller(t);
+  ++ended;
 }
 
 Status Session::forward(trc_ticket ticket, DLTensor *const *outputs,

@@ -242,6 +242,18 @@ bool Executor::stuck(const Instance &caller) const {
   return caller.op < 0 ? oldest < submitted : !waitsHold(caller.op, caller.t);
 }
 
+/// Whether all who wait want the end of the run, and the trainer, who is not
+/// among them, has yet to end a batch of it.
+bool Executor::trainerOwes() const {
+  for (const Instance *caller : callers)
+    if (caller->op >= 0)
+      return false;
+  for (int64_t t = oldest; t < submitted; ++t)
+    if (!callerDone[t % window])
+      return true;
+  return false;
+}
+
 void Executor::advance() {
   finishOwnCallerOps();
   bool rest = pendingIo == 0 && !admitting;
@@ -282,7 +294,7 @@ bool Executor::waitAsCaller(const Instance &wanted) {
     bool othersStuck =
         std::all_of(callers.begin(), callers.end(),
                     [&](const Instance *caller) { return stuck(*caller); });
-    if (atRest() && draining && othersStuck) {
+    if (atRest() && draining && othersStuck && !trainerOwes()) {
       // Even the end of the run brings nothing: waits that cannot hold.
       wedged_ = interrupt_ = true;
       callerWake.notify_all();

@@ -145,6 +145,7 @@ private:
   void advance();
   bool atRest();
   bool stuck(const Instance &caller) const;
+  bool trainerOwes() const;
   bool waitAsCaller(const Instance &wanted);
 
   const Plan &plan;

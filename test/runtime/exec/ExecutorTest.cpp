@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -264,6 +265,34 @@ TEST(Executor, AScheduleThatCannotGoOnIsReported) {
   EXPECT_FALSE(executor.waitReady(4, 0));
   EXPECT_TRUE(executor.wedged());
   executor.stop();
+}
+
+// A producer may ask for the end of a run while the trainer's thread is between
+// the end of its ticket and its last word to the executor.
+TEST(Executor, ADrainWaitsForTheTrainerToFinish) {
+  for (int round = 0; round < 20; ++round) {
+    SplitMix random(5);
+    Plan plan = pipelinePlan(round % 4, random);
+    Recorder recorder(plan);
+    Executor executor(plan, recorder);
+    recorder.executor = &executor;
+    executor.start();
+    ASSERT_TRUE(executor.mayAdmit(true));
+    executor.admit();
+    std::thread trainer([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      {
+        std::lock_guard<std::mutex> lock(recorder.mutex);
+        recorder.done.insert({4, 0});
+        recorder.done.insert({5, 0});
+      }
+      executor.finishCaller(0);
+    });
+    EXPECT_TRUE(executor.drain());
+    EXPECT_FALSE(executor.wedged());
+    trainer.join();
+    executor.stop();
+  }
 }
 
 TEST(Executor, CancelWakesAndCanBeTakenBack) {
