@@ -336,13 +336,17 @@ TEST_F(AbiTest, CancelWakesAWaitingCall) {
   EXPECT_EQ(TRC_OK, s.close()) << s.error.message;
 }
 
-TEST_F(AbiTest, ProducerAndTrainerThreads) {
+class AbiThreads : public AbiTest,
+                   public ::testing::WithParamInterface<int64_t> {};
+
+// Without lookahead the producer drains while the trainer ends its tickets.
+TEST_P(AbiThreads, ProducerAndTrainer) {
   Model m = weighted();
-  m.lookahead = 3;
+  m.lookahead = GetParam();
   Artifact artifact(m);
   Session s;
   ASSERT_EQ(TRC_OK, s.open(artifact, folder / "s"));
-  constexpr trc_ticket count = 60;
+  constexpr trc_ticket count = 300;
   std::atomic<trc_ticket> handed{0};
   std::thread producer([&] {
     for (trc_ticket i = 0; i < count;) {
@@ -358,8 +362,8 @@ TEST_F(AbiTest, ProducerAndTrainerThreads) {
       ++i;
     }
   });
-  for (trc_ticket t = 1; t <= count; ++t) {
-    while (handed < t)
+  for (trc_ticket t = 1; t <= count && !HasFatalFailure(); ++t) {
+    while (handed < t && !HasFatalFailure())
       std::this_thread::yield();
     Tensor x(3, 4), w(3, 4), h(3, 4);
     DLTensor *out[] = {&x.view, &w.view, &h.view};
@@ -371,6 +375,8 @@ TEST_F(AbiTest, ProducerAndTrainerThreads) {
   producer.join();
   EXPECT_EQ(static_cast<int64_t>(count), s.info().step);
 }
+
+INSTANTIATE_TEST_SUITE_P(Lookaheads, AbiThreads, ::testing::Values(0, 1, 3, 8));
 
 TEST_F(AbiTest, TensorsOfTheWrongShapeOrType) {
   Artifact artifact(weighted());
