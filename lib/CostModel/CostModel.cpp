@@ -108,7 +108,13 @@ Pace pace(const WorkerCost &c, int64_t lookahead, double cores) {
   p.serial = host + io + copy + work;
   if (lookahead == 0) {
     p.step = p.serial;
-    p.bound = "no overlap at lookahead 0";
+    double longest = std::max({work, host, copy, io});
+    p.bound = std::string("no overlap at lookahead 0, mostly the ") +
+              (io == longest     ? "io"
+               : work == longest ? "work"
+               : host == longest ? "host"
+                                 : "copy") +
+              " lane";
     return p;
   }
   p.raise(work, "work lane");

@@ -199,7 +199,12 @@ void planner::explainText(const Problem &p, const Plan &plan, raw_ostream &os) {
   os << "  binds: " << plan.binding << "\n";
   if (plan.runnerUp)
     os << "  runner-up: " << plan.runnerUp->what << ", "
-       << formatSeconds(plan.runnerUp->stepSeconds) << "\n";
+       << formatSeconds(plan.runnerUp->stepSeconds)
+       // The planner's rule, or a faster runner-up looks like a mistake.
+       << (plan.runnerUp->stepSeconds < plan.cost.step
+               ? ", less than 1 % faster for more memory"
+               : "")
+       << "\n";
   if (many)
     os << formatv("  balance: largest worker {0:f3}x the mean\n", plan.balance);
   for (const DedupGroup &g : p.dedup)
