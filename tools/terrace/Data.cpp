@@ -122,7 +122,7 @@ int runGenerate(const GenerateVerb &verb, bool json) {
                  << shown(s.achieved) << "  (target " << shown(s.target)
                  << ")\n";
   if (options.scale < 1 && !made->statistics.empty())
-    llvm::outs() << "targets are those of --scale 1; small data deviate\n";
+    llvm::outs() << "data this small deviate from their targets\n";
   return 0;
 }
 
