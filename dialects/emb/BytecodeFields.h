@@ -190,6 +190,46 @@ readVersion(Reader &reader, llvm::StringRef dialect, uint64_t current) {
   return std::make_unique<Version>(number);
 }
 
+//===----------------------------------------------------------------------===//
+// A dialect
+//===----------------------------------------------------------------------===//
+
+/// Encodes a dialect from its two lists. Version 1 is the first of each, so
+/// that every version that reads is current; the one that raises it overrides
+/// upgradeFromVersion.
+template <typename Attributes, typename Types, uint64_t current>
+struct Interface : mlir::BytecodeDialectInterface {
+  explicit Interface(mlir::Dialect *dialect)
+      : BytecodeDialectInterface(dialect) {}
+
+  mlir::Attribute readAttribute(Reader &reader) const override {
+    return Attributes::read(reader);
+  }
+  mlir::LogicalResult writeAttribute(mlir::Attribute attribute,
+                                     Writer &writer) const override {
+    return Attributes::write(attribute, writer);
+  }
+  mlir::Type readType(Reader &reader) const override {
+    return Types::read(reader);
+  }
+  mlir::LogicalResult writeType(mlir::Type type,
+                                Writer &writer) const override {
+    return Types::write(type, writer);
+  }
+  void writeVersion(Writer &writer) const override {
+    writer.writeVarInt(current);
+  }
+  std::unique_ptr<mlir::DialectVersion>
+  readVersion(Reader &reader) const override {
+    return bytecode::readVersion(reader, getDialect()->getNamespace(), current);
+  }
+  mlir::LogicalResult
+  upgradeFromVersion(mlir::Operation *,
+                     const mlir::DialectVersion &) const override {
+    return mlir::success();
+  }
+};
+
 } // namespace terrace::bytecode
 
 #endif // TERRACE_DIALECTS_EMB_BYTECODEFIELDS_H

@@ -100,44 +100,8 @@ using Attributes =
                    ProfileAttr>;
 using Types = bytecode::List<Type, BagsType, InverseType, StateType>;
 
-namespace {
-struct EmbBytecode : BytecodeDialectInterface {
-  explicit EmbBytecode(Dialect *dialect) : BytecodeDialectInterface(dialect) {}
-
-  Attribute readAttribute(DialectBytecodeReader &reader) const override {
-    return Attributes::read(reader);
-  }
-  LogicalResult writeAttribute(Attribute attribute,
-                               DialectBytecodeWriter &writer) const override {
-    return Attributes::write(attribute, writer);
-  }
-  Type readType(DialectBytecodeReader &reader) const override {
-    return Types::read(reader);
-  }
-  LogicalResult writeType(Type type,
-                          DialectBytecodeWriter &writer) const override {
-    return Types::write(type, writer);
-  }
-  void writeVersion(DialectBytecodeWriter &writer) const override {
-    writer.writeVarInt(kVersion);
-  }
-  std::unique_ptr<DialectVersion>
-  readVersion(DialectBytecodeReader &reader) const override {
-    return bytecode::readVersion(reader, "emb", kVersion);
-  }
-  LogicalResult
-  upgradeFromVersion(Operation *topLevel,
-                     const DialectVersion &version) const override {
-    // Version 1 is the first, so that every version that reads is current.
-    (void)topLevel;
-    (void)version;
-    return success();
-  }
-};
-} // namespace
-
 void registerBytecode(EmbDialect *dialect) {
-  dialect->addInterfaces<EmbBytecode>();
+  dialect->addInterfaces<bytecode::Interface<Attributes, Types, kVersion>>();
 }
 
 } // namespace terrace::emb

@@ -76,44 +76,8 @@ using Attributes = bytecode::List<Attribute, LaneKindAttr, KernelKindAttr,
 using Types = bytecode::List<Type, RingType, BufType, TokenType, PinsType,
                              MissesType, VictimsType, RowsType>;
 
-namespace {
-struct PlanBytecode : BytecodeDialectInterface {
-  explicit PlanBytecode(Dialect *dialect) : BytecodeDialectInterface(dialect) {}
-
-  Attribute readAttribute(DialectBytecodeReader &reader) const override {
-    return Attributes::read(reader);
-  }
-  LogicalResult writeAttribute(Attribute attribute,
-                               DialectBytecodeWriter &writer) const override {
-    return Attributes::write(attribute, writer);
-  }
-  Type readType(DialectBytecodeReader &reader) const override {
-    return Types::read(reader);
-  }
-  LogicalResult writeType(Type type,
-                          DialectBytecodeWriter &writer) const override {
-    return Types::write(type, writer);
-  }
-  void writeVersion(DialectBytecodeWriter &writer) const override {
-    writer.writeVarInt(kVersion);
-  }
-  std::unique_ptr<DialectVersion>
-  readVersion(DialectBytecodeReader &reader) const override {
-    return bytecode::readVersion(reader, "plan", kVersion);
-  }
-  LogicalResult
-  upgradeFromVersion(Operation *topLevel,
-                     const DialectVersion &version) const override {
-    // Version 1 is the first, so that every version that reads is current.
-    (void)topLevel;
-    (void)version;
-    return success();
-  }
-};
-} // namespace
-
 void registerBytecode(PlanDialect *dialect) {
-  dialect->addInterfaces<PlanBytecode>();
+  dialect->addInterfaces<bytecode::Interface<Attributes, Types, kVersion>>();
 }
 
 } // namespace terrace::plan
