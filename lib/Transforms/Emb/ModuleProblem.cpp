@@ -64,8 +64,7 @@ namespace {
 class Reader {
 public:
   explicit Reader(ModuleOp module)
-      : module(module),
-        result{{}, {}, {}, {}, module.getLoc()},
+      : module(module), result{{}, {}, {}, {}, module.getLoc()},
         p(result.problem) {}
 
   FailureOr<ModuleProblem> run();
@@ -359,9 +358,15 @@ LogicalResult Reader::pins() {
       p.pins[pinOf[t]].tables.push_back(static_cast<int>(t));
   if (auto together = pins.getAs<ArrayAttr>("together"))
     for (Attribute item : together) {
+      auto names = dyn_cast<ArrayAttr>(item);
+      if (!names)
+        return module.emitError("emb.pins: together is a list of lists of "
+                                "tables, not of ")
+               << item;
       std::vector<int> set;
-      for (Attribute name : cast<ArrayAttr>(item)) {
-        auto it = tableIndex.find(cast<StringAttr>(name).getValue());
+      for (Attribute name : names) {
+        auto text = dyn_cast<StringAttr>(name);
+        auto it = text ? tableIndex.find(text.getValue()) : tableIndex.end();
         if (it == tableIndex.end())
           return module.emitError("together: there is no table ") << name;
         set.push_back(it->second);

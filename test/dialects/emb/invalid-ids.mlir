@@ -286,3 +286,15 @@ emb.step @s batch 8 max_ids 8 worker 0 of 1 {
   // expected-error @below {{the ids were checked against @t, but index @u}}
   %r, %x = emb.unique %c in @u : !ids -> tensor<?xi64>, tensor<?xi32>
 }
+// -----
+!raw = !emb.bags<8, max 8 x i64, raw>
+!ids = !emb.bags<8, max 8 x i64, checked>
+!uniq = !emb.bags<?, max 8 x i64, checked>
+!t = !emb.state<[10, 4], #emb.row<f32>>
+emb.table @t : !t ids index optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0>
+emb.step @s batch 8 max_ids 8 worker 0 of 1 {
+  %a = emb.feature "a" : !raw
+  %c = emb.check %a in [@t] on_bad_id "error" : !raw -> !ids
+  // expected-error @below {{expected unique bags and an inverse}}
+  %d, %i = emb.dedup %c : !ids -> !uniq
+}

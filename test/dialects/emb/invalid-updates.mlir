@@ -372,3 +372,19 @@ emb.step @s batch 8 max_ids 8 worker 0 of 1 {
   // expected-error @below {{the state of @t is '!emb.state<[10, 4], #emb.row<f32>>', not '!emb.state<[10, 5], #emb.row<f32>>'}}
   emb.commit [@t] (%v) : !emb.state<[10, 5], #emb.row<f32>>
 }
+// -----
+!raw = !emb.bags<8, max 8 x i64, raw>
+!ids = !emb.bags<8, max 8 x i64, checked>
+!t = !emb.state<[10, 4], #emb.row<f32>>
+emb.table @t : !t ids index optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0>
+emb.step @s batch 8 max_ids 8 worker 0 of 1 {
+  %a = emb.feature "a" : !raw
+  %c = emb.check %a in [@t] on_bad_id "error" : !raw -> !ids
+  %t = emb.state @t : !t
+  %n = emb.samples : index
+  %p = emb.lookup sum %t[%c] : !t, !ids -> tensor<8x4xf32>
+  %g = emb.dense @caller(%n, %p) : (index, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %s = emb.scalar "lr_scale" : f32
+  // expected-error @below {{'average' is not a pooling}}
+  %u = emb.update %t scale %s pool [average] bags [%c] grads(%g) : !t, f32, [!ids], (tensor<8x4xf32>)
+}

@@ -91,3 +91,80 @@ module attributes {emb.pins = {device = "gpu", place = [{tables = "t", home = "d
   emb.step @train batch 64 max_ids 64 worker 0 of 1 {
   }
 }
+
+// -----
+
+// expected-error@+1 {{workers must be 1 or more, not 0}}
+module attributes {emb.pins = {workers = 0 : i64}} {
+  emb.table @t : !emb.state<[10, 4], #emb.row<f32>> ids index optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0>
+  emb.step @train batch 64 max_ids 64 worker 0 of 1 {
+  }
+}
+
+// -----
+
+// expected-error@+1 {{emb.pins: every place needs `tables`}}
+module attributes {emb.pins = {place = [{home = "dram"}]}} {
+  emb.table @t : !emb.state<[10, 4], #emb.row<f32>> ids index optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0>
+  emb.step @train batch 64 max_ids 64 worker 0 of 1 {
+  }
+}
+
+// -----
+
+// expected-error@+1 {{cache is a list of [tier, bytes]}}
+module attributes {emb.pins = {place = [{tables = "t", cache = ["dram"]}]}} {
+  emb.table @t : !emb.state<[10, 4], #emb.row<f32>> ids index optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0>
+  emb.step @train batch 64 max_ids 64 worker 0 of 1 {
+  }
+}
+
+// -----
+
+// expected-error@+1 {{together: there is no table "u"}}
+module attributes {emb.pins = {together = [["t", "u"]]}} {
+  emb.table @t : !emb.state<[10, 4], #emb.row<f32>> ids index optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0>
+  emb.step @train batch 64 max_ids 64 worker 0 of 1 {
+  }
+}
+
+// -----
+
+// Pins are attributes that anybody may write.
+// expected-error@+1 {{together is a list of lists of tables, not of "t"}}
+module attributes {emb.pins = {together = ["t"]}} {
+  emb.table @t : !emb.state<[10, 4], #emb.row<f32>> ids index optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0>
+  emb.step @train batch 64 max_ids 64 worker 0 of 1 {
+  }
+}
+
+// -----
+
+// expected-error@+1 {{together: there is no table 1 : i64}}
+module attributes {emb.pins = {together = [[1 : i64]]}} {
+  emb.table @t : !emb.state<[10, 4], #emb.row<f32>> ids index optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0>
+  emb.step @train batch 64 max_ids 64 worker 0 of 1 {
+  }
+}
+
+// -----
+
+// expected-error@+1 {{the module has no emb.step: nothing to plan}}
+module {
+  emb.table @t : !emb.state<[10, 4], #emb.row<f32>> ids index optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0>
+}
+
+// -----
+
+!raw = !emb.bags<64, max 64 x i64, raw>
+!ids = !emb.bags<64, max 64 x i64, checked>
+
+// Bags of a block argument or another op have no bounds that memory could be planned from.
+module {
+  emb.table @t : !emb.state<[10, 4], #emb.row<f32>> ids index optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0>
+  emb.step @train batch 64 max_ids 64 worker 0 of 1 {
+    %f = builtin.unrealized_conversion_cast to !raw
+    // expected-error@+1 {{operand #0 does not come from an emb.feature}}
+    %c = emb.check %f in [@t] on_bad_id "error" : !raw -> !ids
+  }
+}
