@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The schedule is that of shared plan.mlir: ids are prepared `lookahead`
+// The schedule is that of the design's example: ids are prepared `lookahead`
 // batches ahead, rows are fetched while earlier batches compute.
 //
 //===----------------------------------------------------------------------===//
