@@ -103,6 +103,16 @@ std::vector<Homes> Search::candidateHomes(int64_t lookahead) const {
 
 namespace {
 
+/// Of two that keep the same pace, the one that does less is better: a table
+/// that fits into memory does not lie on a disk behind a cache of all its rows
+/// because another table's I/O hides the cost.
+bool quicker(const StepCost &a, const StepCost &b) {
+  const double same = 1e-6 * b.step;
+  if (std::fabs(a.step - b.step) > same)
+    return a.step < b.step;
+  return a.serial < b.serial * (1 - 1e-9);
+}
+
 std::string describe(const Problem &p, const Decision &d, int table) {
   const TableDecision &t = d.tables[table];
   std::string text = "home " + p.tiers[t.home].name;
@@ -226,7 +236,7 @@ PlanResult planner::plan(const Problem &problem) {
     std::optional<Search::Candidate> here;
     for (const Homes &h : s.candidateHomes(depth)) {
       std::optional<Search::Candidate> c = s.evaluate(h, depth);
-      if (c && (!here || c->cost.step < here->cost.step))
+      if (c && (!here || quicker(c->cost, here->cost)))
         here = std::move(c);
     }
     if (!here)
@@ -262,7 +272,7 @@ PlanResult planner::plan(const Problem &problem) {
         h[t] = tier;
         std::optional<Search::Candidate> c =
             s.evaluate(h, best->decision.lookahead);
-        if (c && c->cost.step < best->cost.step * (1 - 1e-9)) {
+        if (c && quicker(c->cost, best->cost)) {
           best = std::move(c);
           improved = true;
         }

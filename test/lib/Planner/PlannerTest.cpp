@@ -49,6 +49,21 @@ TEST(Planner, CachesWhatDoesNotFit) {
   EXPECT_GT(bound(p, plan, 0), p.tiers[0].capacity * 9 / 10);
 }
 
+// The io lane sets the pace, so the free table costs nothing on the disk,
+// behind a cache of all its rows; it does not belong there all the same.
+TEST(Planner, KeepsInMemoryWhatAnotherTablesIoHides) {
+  Problem p = makeProblem({{20000, 8}, {50000, 8}}, 256, 64 << 20);
+  p.lookahead = 1;
+  Pin pin = pinAll(p, 1, 0, 65536);
+  pin.tables = {1};
+  p.pins = {pin};
+  PlanResult r = plan(p);
+  ASSERT_TRUE(asPlan(r)) << asError(r)->message;
+  EXPECT_EQ(asPlan(r)->binding, "io lane");
+  EXPECT_EQ(asPlan(r)->decision.tables[0].home, 0);
+  EXPECT_EQ(asPlan(r)->decision.tables[1].home, 1);
+}
+
 TEST(Planner, ObeysPins) {
   Problem p = makeProblem({{1000, 16}, {2000, 16}}, 64, 64 << 20);
   p.lookahead = 3;
