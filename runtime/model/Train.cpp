@@ -46,6 +46,7 @@ private:
   void showProgress(bool force);
   nlohmann::json stepFields();
   int64_t evalEverySteps() const;
+  void warnOfIdleKeys();
   /// The next multiple of `every` after the current step.
   int64_t nextMultiple(int64_t every) const {
     return every > 0 ? (step / every + 1) * every : never;
@@ -109,7 +110,24 @@ Status Trainer::open() {
                 {"samples", samples},
                 {"lookahead", info.lookahead},
                 {"hash", info.hash ? info.hash : ""}});
+  warnOfIdleKeys();
   return Status();
+}
+
+/// Keys that do nothing with these data are no error, but nobody should wait
+/// for what they promise.
+void Trainer::warnOfIdleKeys() {
+  const TrainConfig &t = config.train;
+  if (!split.hasHeldOut) {
+    const char *why = " has no effect: data.eval holds no rows out";
+    if (!t.evalEvery.none())
+      report.warning(std::string("train.eval_every") + why);
+    if (!t.stop.empty())
+      report.warning(std::string("train.stop") + why);
+  } else if (!t.stop.empty() && t.evalEvery.none()) {
+    report.warning("train.stop has no effect before the end: give "
+                   "train.eval_every");
+  }
 }
 
 int64_t Trainer::evalEverySteps() const {

@@ -252,6 +252,15 @@ TEST_F(ModelMainTest, SetTakesRunTimeKeysOnly) {
   EXPECT_FALSE(o.event("end")["held_out"].contains("auc"));
 }
 
+TEST_F(ModelMainTest, WarnsOfKeysWithoutEffect) {
+  Outcome o = run({"train", "--steps", "1", "--set", "train.stop.auc=0.9",
+                   "--set", "train.eval_every=5", "--set", "data.eval.last=0"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.err.find("train.eval_every has no effect"), std::string::npos);
+  EXPECT_NE(o.err.find("train.stop has no effect: data.eval"),
+            std::string::npos);
+}
+
 TEST_F(ModelMainTest, StopsAtATarget) {
   Outcome o = run({"train", "--json", "--set", "train.stop.auc=0.1"});
   ASSERT_EQ(o.code, 0);
