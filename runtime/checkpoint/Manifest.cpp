@@ -162,6 +162,9 @@ Result<Manifest> Manifest::fromText(const std::string &text,
       m.groups.push_back(std::move(group));
     }
     return m;
+  } catch (const json::parse_error &e) {
+    // Its text quotes the damaged bytes.
+    return corrupt("no JSON at byte " + std::to_string(e.byte));
   } catch (const std::exception &e) {
     return corrupt(e.what());
   }
