@@ -127,15 +127,15 @@ void Check::executable() {
     if (pin.cache.size() > 1)
       error(pin.cache[1].tier.loc,
             "two caches above one home cannot be compiled yet; pin one");
-  // Offsets and positions are 32 bits wide.
-  if (spec.batch.maxIds > 0x7FFFFFFF)
+  // Offsets and positions are 32 bits wide; the runtime's bound leaves a bit.
+  if (spec.batch.maxIds > (int64_t(1) << 30))
     error(at(spec.batch.maxIds.loc, {0, 1, 1}),
           "batch.max_ids: " + llvm::Twine(spec.batch.maxIds.value) +
               (spec.batch.maxIds.isDefault()
                    ? ", the sum of all features' bounds, is too large; give "
                      "batch.max_ids"
                    : " is too large") +
-              " (at most 2147483647)");
+              " (at most 1073741824)");
 }
 
 } // namespace
