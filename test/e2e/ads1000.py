@@ -1,4 +1,4 @@
-"""A thousand tables at 1/1000 rows: compile time, number of kernels, start-up. Times are reported, never asserted on."""
+"""A thousand tables at 1/1000 rows: compile time, number of kernels, two steps. Times are reported, never asserted on."""
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import json
 import time
