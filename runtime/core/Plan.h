@@ -129,6 +129,7 @@ enum class OpKind {
   unpin
 };
 const char *opName(OpKind kind);
+bool parseOpKind(const std::string &name, OpKind &kind);
 
 struct WaitPlan {
   int op = 0;
