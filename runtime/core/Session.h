@@ -97,6 +97,8 @@ private:
                                 bool scratch, bool forPlan);
   Status readSource(const StateSource &source, bool withGroups,
                     const RowTaker &take);
+  Status copyClosed(const StateSource &source, uint64_t asSequence);
+  Status secureClosed(const StateSource &source);
   Status moveToCheckpoint(std::optional<StateSource> &source);
   /// Our groups, with empty extents where home is memory.
   std::vector<ManifestGroup> layout() const;

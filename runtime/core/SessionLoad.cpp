@@ -182,14 +182,12 @@ Status Session::readSource(const StateSource &source, bool withGroups,
   return Status();
 }
 
-/// Turns a closed state that lies elsewhere into a checkpoint of the same
-/// moment, so that its files may be written over.
-Status Session::moveToCheckpoint(std::optional<StateSource> &source) {
-  log(TRC_LOG_INFO, "the plan lays rows out anew: copying the closed state");
+/// A checkpoint of the moment of a closed state, from its files.
+Status Session::copyClosed(const StateSource &source, uint64_t asSequence) {
   Result<std::string> folder = state->beginCheckpoint();
   if (!folder.ok())
     return folder.takeStatus();
-  Manifest m = source->manifest;
+  Manifest m = source.manifest;
   m.seal = static_cast<uint32_t>(randomKey());
   std::vector<uint32_t> bytes;
   for (const ManifestTable &t : m.tables)
@@ -200,7 +198,7 @@ Status Session::moveToCheckpoint(std::optional<StateSource> &source) {
     if (!writer.ok())
       return writer.takeStatus();
     TRC_RETURN_IF_ERROR(readSource(
-        *source, true,
+        source, true,
         [&](int table, uint64_t row, const char *record, uint32_t) {
           return (*writer)->add(static_cast<uint32_t>(table), row, record);
         }));
@@ -210,18 +208,41 @@ Status Session::moveToCheckpoint(std::optional<StateSource> &source) {
     m.rowsChunks = (*writer)->chunks();
     m.rowCount = (*writer)->rows();
     m.groups.clear();
-    m.sequence = ++sequence;
+    m.sequence = asSequence;
     std::vector<char> old;
-    TRC_RETURN_IF_ERROR(source->readBlob(old));
+    TRC_RETURN_IF_ERROR(source.readBlob(old));
     TRC_RETURN_IF_ERROR(writeBlob(*folder, "blob.bin", old, m));
     return state->commitCheckpoint("ckpt-" + std::to_string(m.step), m);
   }();
-  if (!s.ok()) {
+  if (!s.ok())
     state->abandonCheckpoint();
-    return s;
-  }
+  return s;
+}
+
+/// Training writes over the rows of a closed state, so a kill before the next
+/// checkpoint would lose it: unless a checkpoint holds its moment already, one
+/// is made first. It takes the place of the oldest, so their number stays.
+Status Session::secureClosed(const StateSource &source) {
+  std::vector<StateSource> all = state->checkpoints(nullptr);
+  for (const StateSource &c : all)
+    if (c.manifest.step == source.manifest.step &&
+        c.manifest.samples == source.manifest.samples)
+      return Status();
+  log(TRC_LOG_INFO, "keeping the closed state as ckpt-" +
+                        std::to_string(source.manifest.step) +
+                        ", so that a kill cannot lose it");
+  // Of the same moment: the closed state itself stays the first choice.
+  TRC_RETURN_IF_ERROR(copyClosed(source, source.manifest.sequence));
+  return state->prune(static_cast<uint32_t>(std::max<size_t>(1, all.size())));
+}
+
+/// Turns a closed state that lies elsewhere into a checkpoint of the same
+/// moment, so that its files may be written over.
+Status Session::moveToCheckpoint(std::optional<StateSource> &source) {
+  log(TRC_LOG_INFO, "the plan lays rows out anew: copying the closed state");
+  TRC_RETURN_IF_ERROR(copyClosed(*source, ++sequence));
   Result<StateSource> made =
-      state->checkpoint("ckpt-" + std::to_string(m.step));
+      state->checkpoint("ckpt-" + std::to_string(source->manifest.step));
   if (!made.ok())
     return made.takeStatus();
   source = std::move(*made);

@@ -339,6 +339,8 @@ Status Session::openState(const trc_open_options &options) {
   }
   if (train && source && source->clean && !sameLayout(source->manifest))
     TRC_RETURN_IF_ERROR(moveToCheckpoint(source));
+  else if (train && source && source->clean)
+    TRC_RETURN_IF_ERROR(secureClosed(*source));
   if (source)
     adoptInit(source->manifest, tableMapOf(source->manifest));
 
