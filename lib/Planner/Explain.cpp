@@ -126,7 +126,11 @@ void planner::explainText(const Problem &p, const Plan &plan, raw_ostream &os) {
      << p.features.size() << " features, batch " << p.batch << ", at most "
      << p.maxIds << " ids, " << p.workers
      << (p.workers == 1 ? " worker" : " workers") << "\n";
-  os << "machine: " << p.machine.origin() << "\n" << assumptions(p) << "\n\n";
+  os << "machine: " << p.machine.origin()
+     << (p.machine.isMeasured() ? "" : " (machine: FILE gives yours)") << "\n"
+     << assumptions(p)
+     << (p.profileOrigin.empty() ? " (terrace data profile measures them)" : "")
+     << "\n\n";
 
   os << "tables\n";
   TextTable tables({"table", "rows", "dim", "bytes", "home", "cache (rows)",
