@@ -7,6 +7,7 @@
 // several shares of memory, then single moves.
 //
 //===----------------------------------------------------------------------===//
+#include "Planner/Explain.h"
 #include "Planner/Search.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -206,6 +207,36 @@ void blamePin(const Problem &problem, PlanError &error) {
     }
 }
 
+/// Rows that a slower tier has no room for weigh on the one that overflows; the
+/// cheaper cure is a larger slow tier.
+void blameSlowerTier(const Problem &problem, PlanError &error) {
+  if (error.tier < 0)
+    return;
+  auto slower = [&](const Tier &tier) {
+    return tier.kind > problem.tiers[error.tier].kind && !tier.implied;
+  };
+  Problem roomy = problem;
+  for (Tier &tier : roomy.tiers)
+    if (slower(tier))
+      tier.capacity = int64_t(1) << 60;
+  Search s(roomy);
+  int64_t lookahead = problem.lookahead.value_or(0);
+  Footprint fp =
+      computeFootprint(roomy, s.decision(s.leastHomes(lookahead), lookahead));
+  int64_t least = fp.charged(roomy, error.tier).total();
+  if (least >= error.smallest)
+    return;
+  for (size_t t = 0; t < problem.tiers.size(); ++t) {
+    const Tier &tier = problem.tiers[t];
+    int64_t needed = fp.charged(roomy, static_cast<int>(t)).total();
+    if (slower(tier) && needed > tier.capacity)
+      error.message += ("; " + Twine(least) + " bytes (" + formatBytes(least) +
+                        ") are enough where tier '" + tier.name + "' has " +
+                        Twine(needed) + " bytes (" + formatBytes(needed) + ")")
+                           .str();
+  }
+}
+
 } // namespace
 
 PlanResult planner::plan(const Problem &problem) {
@@ -215,6 +246,7 @@ PlanResult planner::plan(const Problem &problem) {
   if (std::optional<PlanError> error =
           s.checkFeasible(problem.lookahead.value_or(0))) {
     blamePin(problem, *error);
+    blameSlowerTier(problem, *error);
     return *error;
   }
   std::vector<int64_t> depths;

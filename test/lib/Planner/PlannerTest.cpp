@@ -64,6 +64,19 @@ TEST(Planner, KeepsInMemoryWhatAnotherTablesIoHides) {
   EXPECT_EQ(asPlan(r)->decision.tables[1].home, 1);
 }
 
+TEST(Planner, NamesTheSlowTierThatIsTooSmall) {
+  Problem p = makeProblem({{100000, 16}}, 64, 4 << 20);
+  p.tiers[1].capacity = 1 << 20;
+  PlanResult r = plan(p);
+  ASSERT_TRUE(asError(r));
+  const std::string &text = asError(r)->message;
+  size_t at = text.find(" are enough where tier 'disk' has 8000000 bytes");
+  EXPECT_NE(at, std::string::npos) << text;
+  // And so it is.
+  p.tiers[1].capacity = 8000000;
+  EXPECT_TRUE(asPlan(plan(p)));
+}
+
 TEST(Planner, ObeysPins) {
   Problem p = makeProblem({{1000, 16}, {2000, 16}}, 64, 64 << 20);
   p.lookahead = 3;
