@@ -379,9 +379,16 @@ void UringDevice::run() {
       armed = true;
     }
     // Failures here (EINTR, a full completion queue) leave entries queued; the
-    // next round submits them.
-    io_uring_submit_and_wait(&ring, 1);
+    // next round submits them. With transfers in flight the wait has an end: a
+    // direct write in one of the kernel's workers may wait for another's
+    // completion, which is ours to run (deferred completions), and under load
+    // that wake-up was seen to come only with the next signal.
     io_uring_cqe *cqe = nullptr;
+    __kernel_timespec patience = {0, 10 * 1000 * 1000};
+    if (queue.inFlight() > 0 && (ring.features & IORING_FEAT_EXT_ARG))
+      io_uring_submit_and_wait_timeout(&ring, &cqe, 1, &patience, nullptr);
+    else
+      io_uring_submit_and_wait(&ring, 1);
     while (io_uring_peek_cqe(&ring, &cqe) == 0) {
       uint64_t data = io_uring_cqe_get_data64(cqe);
       int32_t result = cqe->res;
