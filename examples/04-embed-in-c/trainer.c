@@ -20,7 +20,8 @@ enum { BATCH = 256, DIM = 8, MAX_BASKET = 10, USERS = 20000, ITEMS = 50000 };
 static void check(trc_status status, const trc_error *error, const char *what) {
   if (status == TRC_OK)
     return;
-  fprintf(stderr, "%s: %s: %s\n", what, trc_status_name(status), error->message);
+  fprintf(stderr, "%s: %s: %s\n", what, trc_status_name(status),
+          error->message);
   exit(1);
 }
 
@@ -37,7 +38,8 @@ typedef struct {
   float labels[BATCH];
 } data;
 
-/* Batch number t; the same numbers make the same batch, so a resumed run sees the same stream. */
+/* Batch number t; the same numbers make the same batch, so a resumed run sees
+ * the same stream. */
 static void make_batch(uint64_t t, data *d) {
   uint64_t state = t * 1000003u + 17;
   int64_t n = 0;
@@ -48,7 +50,8 @@ static void make_batch(uint64_t t, data *d) {
     int length = (int)(next(&state) % (MAX_BASKET + 1)); /* empty baskets too */
     int64_t parity = 0;
     for (int j = 0; j < length; ++j) {
-      int64_t item = (int64_t)(next(&state) % 100 ? next(&state) % 500 : next(&state) % ITEMS);
+      int64_t item = (int64_t)(next(&state) % 100 ? next(&state) % 500
+                                                  : next(&state) % ITEMS);
       d->items[n++] = item;
       parity += item % 2 ? 1 : -1;
     }
@@ -77,7 +80,11 @@ static trc_ticket submit(trc_session *session, uint64_t t) {
 }
 
 static DLTensor tensor(float *values, int64_t *shape) {
-  DLTensor t = {.data = values, .device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLFloat, 32, 1}, .shape = shape};
+  DLTensor t = {.data = values,
+                .device = {kDLCPU, 0},
+                .ndim = 2,
+                .dtype = {kDLFloat, 32, 1},
+                .shape = shape};
   return t;
 }
 
@@ -88,14 +95,17 @@ int main(int argc, char **argv) {
   }
   int64_t steps = strtoll(argv[2], NULL, 10);
   trc_error error = {.struct_size = sizeof(error)};
-  trc_open_options options = {.struct_size = sizeof(options), .mode = TRC_TRAIN, .artifact_path = argv[1],
+  trc_open_options options = {.struct_size = sizeof(options),
+                              .mode = TRC_TRAIN,
+                              .artifact_path = argv[1],
                               .state_dir = "embed.state"};
   trc_session *session = NULL;
   check(trc_open(&options, &session, &error), &error, "open");
   trc_model_info info = {.struct_size = sizeof(info)};
   check(trc_describe(session, &info, &error), &error, "describe");
   uint64_t start = (uint64_t)info.step, end = start + (uint64_t)steps;
-  printf("model %s, from step %lld, lookahead %lld\n", info.model, (long long)info.step, (long long)info.lookahead);
+  printf("model %s, from step %lld, lookahead %lld\n", info.model,
+         (long long)info.step, (long long)info.lookahead);
 
   enum { MAX_AHEAD = 9 };
   trc_ticket tickets[MAX_AHEAD];
@@ -103,13 +113,16 @@ int main(int argc, char **argv) {
   if (ahead > MAX_AHEAD)
     ahead = MAX_AHEAD;
 
-  static float user[BATCH * DIM], basket[BATCH * DIM], gradUser[BATCH * DIM], gradBasket[BATCH * DIM];
+  static float user[BATCH * DIM], basket[BATCH * DIM], gradUser[BATCH * DIM],
+      gradBasket[BATCH * DIM];
   int64_t shape[2] = {BATCH, DIM};
   DLTensor outUser = tensor(user, shape), outBasket = tensor(basket, shape);
-  DLTensor inUser = tensor(gradUser, shape), inBasket = tensor(gradBasket, shape);
+  DLTensor inUser = tensor(gradUser, shape),
+           inBasket = tensor(gradBasket, shape);
   DLTensor *outputs[2] = {&outUser, &outBasket};
   const DLTensor *gradients[2] = {&inUser, &inBasket};
-  trc_backward_options backward = {.struct_size = sizeof(backward), .grad_scale = 1.0f};
+  trc_backward_options backward = {.struct_size = sizeof(backward),
+                                   .grad_scale = 1.0f};
 
   double loss = 0;
   for (uint64_t t = start; t < end; ++t) {
@@ -127,7 +140,8 @@ int main(int argc, char **argv) {
     for (int b = 0; b < BATCH; ++b) {
       double z = 0;
       for (int c = 0; c < DIM; ++c)
-        z += (double)user[b * DIM + c] * basket[b * DIM + c] + basket[b * DIM + c];
+        z += (double)user[b * DIM + c] * basket[b * DIM + c] +
+             basket[b * DIM + c];
       double p = 1 / (1 + exp(-z));
       loss -= log(d.labels[b] > 0 ? p + 1e-12 : 1 - p + 1e-12) / BATCH;
       float dz = (float)((p - d.labels[b]) / BATCH);
@@ -136,11 +150,13 @@ int main(int argc, char **argv) {
         gradBasket[b * DIM + c] = dz * (user[b * DIM + c] + 1);
       }
     }
-    check(trc_backward(session, ticket, gradients, 2, &backward, &error), &error, "backward");
+    check(trc_backward(session, ticket, gradients, 2, &backward, &error),
+          &error, "backward");
     if (t == start || (t + 1) % 50 == 0)
       printf("step %llu loss %.5f\n", (unsigned long long)(t + 1), loss);
   }
-  check(trc_checkpoint(session, "embed-in-c", 10, 2, &error), &error, "checkpoint");
+  check(trc_checkpoint(session, "embed-in-c", 10, 2, &error), &error,
+        "checkpoint");
   const char *stats = NULL;
   check(trc_stats(session, &stats, &error), &error, "stats");
   printf("%s\n", stats);

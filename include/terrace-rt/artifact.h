@@ -23,15 +23,15 @@ extern "C" {
 enum trc_cpu { TRC_CPU_V3 = 0, TRC_CPU_V4 = 1, TRC_CPU_COUNT = 2 };
 
 typedef struct trc_kernel {
-  const char *name;                  /* as in the plan, e.g. "gather_pool_16_sum" */
-  const void *image[TRC_CPU_COUNT];  /* NULL where the image was not built */
+  const char *name; /* as in the plan, e.g. "gather_pool_16_sum" */
+  const void *image[TRC_CPU_COUNT]; /* NULL where the image was not built */
 } trc_kernel;
 
 typedef struct trc_artifact {
-  uint32_t magic;       /* TRC_ARTIFACT_MAGIC */
-  uint32_t abi;         /* TRC_ARTIFACT_ABI */
-  uint64_t plan_bytes;  /* without the terminating zero */
-  const char *plan;     /* JSON, zero terminated */
+  uint32_t magic;      /* TRC_ARTIFACT_MAGIC */
+  uint32_t abi;        /* TRC_ARTIFACT_ABI */
+  uint64_t plan_bytes; /* without the terminating zero */
+  const char *plan;    /* JSON, zero terminated */
   uint64_t kernel_count;
   const trc_kernel *kernels;
 } trc_artifact;
@@ -40,23 +40,32 @@ typedef struct trc_artifact {
 extern const trc_artifact terrace_artifact;
 
 /*
- * Kernels. Rows are bytes at `rows + slots[x] * pitch`: W (dim floats), then the optimizer state (docs/numerics.md).
- * Row addresses are at least 4-byte aligned, whatever the pitch. [begin, end) is the part of one call, so that threads
- * split the outputs. Kernels neither fault on empty ranges nor touch anything outside what is named here.
+ * Kernels. Rows are bytes at `rows + slots[x] * pitch`: W (dim floats), then
+ * the optimizer state (docs/numerics.md). Row addresses are at least 4-byte
+ * aligned, whatever the pitch. [begin, end) is the part of one call, so that
+ * threads split the outputs. Kernels neither fault on empty ranges nor touch
+ * anything outside what is named here.
  */
 
-/* Pools bags begin..end-1; bag b holds occurrences offsets[b] .. offsets[b+1]-1; out is dense [bags, dim] f32.
- * x[j]: index into slots of occurrence j. weights[j]: NULL where the kernel is not weighted.
- * winner: [bags, dim] i32 for max (position inside the bag, -1 where empty), else NULL.
- * For pooling none the range counts occurrences, and out is [occurrences, dim]; offsets is NULL. */
-typedef void (*trc_gather_pool_fn)(const char *rows, int64_t pitch, const uint32_t *slots, const uint32_t *x,
-                                   const int32_t *offsets, const float *weights, float *out, int32_t *winner,
-                                   int64_t begin, int64_t end);
+/* Pools bags begin..end-1; bag b holds occurrences offsets[b] ..
+ * offsets[b+1]-1; out is dense [bags, dim] f32. x[j]: index into slots of
+ * occurrence j. weights[j]: NULL where the kernel is not weighted. winner:
+ * [bags, dim] i32 for max (position inside the bag, -1 where empty), else NULL.
+ * For pooling none the range counts occurrences, and out is [occurrences, dim];
+ * offsets is NULL. */
+typedef void (*trc_gather_pool_fn)(const char *rows, int64_t pitch,
+                                   const uint32_t *slots, const uint32_t *x,
+                                   const int32_t *offsets, const float *weights,
+                                   float *out, int32_t *winner, int64_t begin,
+                                   int64_t end);
 
-/* Updates unique rows begin..end-1; row u has contributions seg[u] .. seg[u+1]-1 in summation order, contribution k
- * being coef[k] * grads[occ[k] * dim + c]. hp: the optimizer's scalars, see docs/artifact.md. */
-typedef void (*trc_segment_update_fn)(char *rows, int64_t pitch, const uint32_t *slots, const int32_t *seg,
-                                      const uint32_t *occ, const float *coef, const float *grads, const float *hp,
+/* Updates unique rows begin..end-1; row u has contributions seg[u] ..
+ * seg[u+1]-1 in summation order, contribution k being coef[k] * grads[occ[k] *
+ * dim + c]. hp: the optimizer's scalars, see docs/artifact.md. */
+typedef void (*trc_segment_update_fn)(char *rows, int64_t pitch,
+                                      const uint32_t *slots, const int32_t *seg,
+                                      const uint32_t *occ, const float *coef,
+                                      const float *grads, const float *hp,
                                       int64_t begin, int64_t end);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-//===- TerracePCH.h - The one precompiled header of the compiler -*- C++ -*-===//
+//===- TerracePCH.h - The one precompiled header of the compiler -*- C++
+//-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -21,7 +21,8 @@ int main(void) {
   /* Neither an artifact nor a path to one. */
   if (trc_open(&options, &session, &error) != TRC_BAD_ARGUMENT || session)
     return 1;
-  if (error.status != TRC_BAD_ARGUMENT || error.sample != -1 || !error.message[0])
+  if (error.status != TRC_BAD_ARGUMENT || error.sample != -1 ||
+      !error.message[0])
     return 2;
   if (strcmp(trc_status_name(TRC_OK), "ok") != 0)
     return 3;
