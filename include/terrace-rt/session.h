@@ -41,8 +41,8 @@ typedef struct trc_open_options {
   const char *state_dir;        /* NULL: "<model>.state" */
   uint32_t flags;               /* trc_open_flags */
   uint32_t threads;             /* work threads; 0: one per CPU */
-  /* A checkpoint of this state to start from (its name); NULL: the newest of the
-   * closed state and the checkpoints. */
+  /* A checkpoint of this state to start from (its name); NULL: the newest of
+   * the closed state and the checkpoints. */
   const char *from;
   const char *init_from; /* another state's folder: rows are taken by table
                             name; NULL: none */

@@ -66,8 +66,9 @@ void Search::fillCaches(Decision &d, const Footprint &fp) const {
     pools[{tier, worker}].push_back(static_cast<int>(t));
   }
   double inFlight = double(std::max<int64_t>(1, d.lookahead));
-  for (const auto &[key, tables] : pools) {
-    auto [tier, worker] = key;
+  for (const auto &pool : pools) {
+    int tier = pool.first.first, worker = pool.first.second;
+    const std::vector<int> &tables = pool.second;
     int64_t used = worker >= 0 ? fp.use[tier][worker].total()
                                : fp.charged(p, tier).total();
     int64_t left = p.tiers[tier].implied ? 0 : p.tiers[tier].capacity - used;

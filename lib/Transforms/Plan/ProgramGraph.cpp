@@ -176,12 +176,12 @@ private:
 
   /// A group that no op works on (no feature reads its tables) has no pins.
   void dropUnprobedGroups() {
-    for (auto [g, group] : llvm::enumerate(p.graph.groups)) {
+    for (size_t g = 0; g < p.graph.groups.size(); ++g) {
       bool used = llvm::any_of(p.graph.ops, [&](const schedule::Op &op) {
         return op.group == int(g);
       });
       if (!used)
-        group.cached = false;
+        p.graph.groups[g].cached = false;
     }
   }
 
