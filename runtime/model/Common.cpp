@@ -41,45 +41,55 @@ Status locate(Status status, const data::BatchReader &reader,
                           d->position, d->value);
 }
 
+Result<bool> Ahead::submitOne(
+    Session &session, bool withLabels, const data::BatchReader *reader,
+    const std::function<Result<std::unique_ptr<data::BatchData>>()> &next) {
+  if (!waiting) {
+    auto got = next();
+    if (!got.ok())
+      return got.takeStatus();
+    waiting = std::move(*got);
+    if (!waiting) {
+      ended = true;
+      return false;
+    }
+  }
+  InFlight f;
+  Result<bool> room = session.submit(waiting->view(withLabels), f.ticket);
+  if (!room.ok())
+    return reader ? locate(room.takeStatus(), *reader, *waiting)
+                  : room.takeStatus();
+  if (!*room) {
+    if (inFlight.empty())
+      return Status(TRC_INTERNAL, "the pipeline is full with no batch in it");
+    return false;
+  }
+  f.batch = std::move(waiting);
+  inFlight.push_back(std::move(f));
+  return true;
+}
+
 Status forwardAll(
     Session &session, const data::ReaderOptions &options, Report &report,
     const std::function<Status(const data::BatchData &, const float *)> &each) {
   data::BatchReader reader(options);
-  std::deque<InFlight> inFlight;
-  std::unique_ptr<data::BatchData> waiting; // did not fit yet
+  Ahead ahead;
   std::vector<float> probabilities;
   size_t depth = static_cast<size_t>(session.info().lookahead) + 1;
-  bool ended = false;
   Status status;
   while (status.ok() && !pendingSignal()) {
-    while (!ended && inFlight.size() < depth) {
-      if (!waiting) {
-        auto got = reader.next();
-        if (!got.ok()) {
-          status = got.takeStatus();
-          break;
-        }
-        waiting = std::move(*got);
-        if (!waiting) {
-          ended = true;
-          break;
-        }
-      }
-      InFlight f;
-      Result<bool> room = session.submit(waiting->view(false), f.ticket);
-      if (!room.ok()) {
-        status = locate(room.takeStatus(), reader, *waiting);
+    while (!ahead.ended && ahead.inFlight.size() < depth) {
+      Result<bool> more = ahead.submitOne(session, false, &reader,
+                                          [&] { return reader.next(); });
+      if (!more.ok())
+        status = more.takeStatus();
+      if (!status.ok() || !*more)
         break;
-      }
-      if (!*room)
-        break;
-      f.batch = std::move(waiting);
-      inFlight.push_back(std::move(f));
     }
-    if (!status.ok() || inFlight.empty())
+    if (!status.ok() || ahead.inFlight.empty())
       break;
-    InFlight front = std::move(inFlight.front());
-    inFlight.pop_front();
+    InFlight front = std::move(ahead.inFlight.front());
+    ahead.inFlight.pop_front();
     probabilities.resize(static_cast<size_t>(front.batch->samples));
     status = session.forward(front.ticket, probabilities.data(),
                              front.batch->samples);
@@ -93,7 +103,7 @@ Status forwardAll(
       status = std::move(released);
     reader.recycle(std::move(front.batch));
   }
-  for (InFlight &f : inFlight)
+  for (InFlight &f : ahead.inFlight)
     (void)session.release(f.ticket); // ended early: nothing is applied anyway
   std::string first;
   if (int64_t bad = reader.badRows(&first); bad > 0 && status.ok())

@@ -58,15 +58,14 @@ private:
   DataSplit split;
   std::unique_ptr<Session> session;
   std::unique_ptr<data::BatchReader> reader;
-  std::deque<InFlight> inFlight;
-  std::unique_ptr<data::BatchData> waiting;
+  Ahead ahead;
   std::vector<float> probabilities;
 
   int64_t step = 0, samples = 0, startStep = 0, startSamples = 0;
   int64_t lastStep = never, boundary = never, nextEval = never,
           nextCheckpoint = never, evaluatedAt = -1, checkpointAt = -1;
   size_t depth = 1;
-  bool ended = false, stopped = false;
+  bool stopped = false;
   int signal = 0;
   Metrics progressive;
   MetricValues heldOut;
@@ -146,42 +145,27 @@ void Trainer::planBoundary() {
   if (config.train.checkpointSeconds > 0 &&
       secondsSince(lastCheckpointTime) >=
           static_cast<double>(config.train.checkpointSeconds)) {
-    nextCheckpoint = step + static_cast<int64_t>(inFlight.size());
+    nextCheckpoint = step + static_cast<int64_t>(ahead.inFlight.size());
     boundary = std::min(boundary, nextCheckpoint);
   }
 }
 
 Status Trainer::fillPipeline() {
-  while (!ended && inFlight.size() < depth &&
-         step + static_cast<int64_t>(inFlight.size()) < boundary) {
-    if (!waiting) {
-      auto got = reader->next();
-      if (!got.ok())
-        return got.takeStatus();
-      waiting = std::move(*got);
-      if (!waiting) {
-        ended = true;
-        return Status();
-      }
-    }
-    InFlight f;
-    Result<bool> room = session->submit(waiting->view(true), f.ticket);
-    if (!room.ok())
-      return locate(room.takeStatus(), *reader, *waiting);
-    if (!*room) {
-      if (inFlight.empty())
-        return Status(TRC_INTERNAL, "the pipeline is full with no batch in it");
-      return Status();
-    }
-    f.batch = std::move(waiting);
-    inFlight.push_back(std::move(f));
+  while (!ahead.ended && ahead.inFlight.size() < depth &&
+         step + static_cast<int64_t>(ahead.inFlight.size()) < boundary) {
+    Result<bool> more = ahead.submitOne(*session, true, reader.get(),
+                                        [this] { return reader->next(); });
+    if (!more.ok())
+      return more.takeStatus();
+    if (!*more)
+      break;
   }
   return Status();
 }
 
 Status Trainer::runStep() {
-  InFlight front = std::move(inFlight.front());
-  inFlight.pop_front();
+  InFlight front = std::move(ahead.inFlight.front());
+  ahead.inFlight.pop_front();
   data::BatchData &batch = *front.batch;
   probabilities.resize(static_cast<size_t>(batch.samples));
   TRC_RETURN_IF_ERROR(session->setLr(config.train.lrSchedule.at(step + 1)));
@@ -298,8 +282,8 @@ Status Trainer::loop() {
     Clock::time_point start = Clock::now();
     planBoundary();
     TRC_RETURN_IF_ERROR(fillPipeline());
-    if (inFlight.empty()) {
-      if (ended)
+    if (ahead.inFlight.empty()) {
+      if (ahead.ended)
         break;
       // The boundary was reached before anything was submitted.
       TRC_RETURN_IF_ERROR(atBoundary());
@@ -308,13 +292,13 @@ Status Trainer::loop() {
     TRC_RETURN_IF_ERROR(runStep());
     trainSeconds += secondsSince(start);
     showProgress(false);
-    if (inFlight.empty() && step >= std::min(nextEval, nextCheckpoint))
+    if (ahead.inFlight.empty() && step >= std::min(nextEval, nextCheckpoint))
       TRC_RETURN_IF_ERROR(atBoundary());
   }
   // Batches that were submitted but not trained are not part of the state.
-  for (InFlight &f : inFlight)
+  for (InFlight &f : ahead.inFlight)
     TRC_RETURN_IF_ERROR(session->release(f.ticket));
-  inFlight.clear();
+  ahead.inFlight.clear();
   return Status();
 }
 
@@ -324,7 +308,7 @@ Status Trainer::finish() {
     TRC_RETURN_IF_ERROR(evaluate());
   if (!signal)
     signal = pendingSignal();
-  if (ended && step == startStep && !signal)
+  if (ahead.ended && step == startStep && !signal)
     report.warning("no step was trained: the state has seen all of the data (" +
                    std::to_string(startSamples) +
                    " rows); --epochs N makes more passes, --fresh starts anew");

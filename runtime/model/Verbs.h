@@ -49,6 +49,19 @@ struct InFlight {
   std::unique_ptr<data::BatchData> batch;
 };
 
+/// The batches of a verb between its source and the end of their tickets.
+struct Ahead {
+  std::deque<InFlight> inFlight;
+  std::unique_ptr<data::BatchData> waiting; // made, but did not fit yet
+  bool ended = false;                       // the source has no more
+
+  /// Submits one more batch; false where there is none or no room for it.
+  /// `reader`, where the batches come from one, gives errors their lines.
+  Result<bool> submitOne(
+      Session &session, bool withLabels, const data::BatchReader *reader,
+      const std::function<Result<std::unique_ptr<data::BatchData>>()> &next);
+};
+
 /// A bad-input error with the file and line of its sample.
 Status locate(Status status, const data::BatchReader &reader,
               const data::BatchData &batch);

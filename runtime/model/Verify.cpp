@@ -70,13 +70,12 @@ private:
   std::unique_ptr<Session> session;
   std::unique_ptr<reference::Interpreter> reference;
   std::unique_ptr<data::BatchReader> reader;
-  std::deque<InFlight> inFlight;
-  std::unique_ptr<data::BatchData> waiting;
+  Ahead ahead;
   std::vector<std::vector<float>> outputs;
   std::vector<reference::Matrix> gradients;
   int64_t steps = 0, wanted = 20, made = 0, rowsCompared = 0, bytes = 0;
   size_t depth = 1;
-  bool ended = false, different = false;
+  bool different = false;
 };
 
 Status Verifier::mismatch(const std::string &where, float plan,
@@ -128,29 +127,13 @@ Result<std::unique_ptr<data::BatchData>> Verifier::nextBatch() {
 }
 
 Status Verifier::fillPipeline() {
-  while (!ended && inFlight.size() < depth && made < wanted) {
-    if (!waiting) {
-      auto got = nextBatch();
-      if (!got.ok())
-        return got.takeStatus();
-      waiting = std::move(*got);
-      if (!waiting) {
-        ended = true;
-        return Status();
-      }
-    }
-    InFlight f;
-    Result<bool> room = session->submit(waiting->view(true), f.ticket);
-    if (!room.ok())
-      return reader ? locate(room.takeStatus(), *reader, *waiting)
-                    : room.takeStatus();
-    if (!*room)
-      return inFlight.empty()
-                 ? Status(TRC_INTERNAL,
-                          "the pipeline is full with no batch in it")
-                 : Status();
-    f.batch = std::move(waiting);
-    inFlight.push_back(std::move(f));
+  while (!ahead.ended && ahead.inFlight.size() < depth && made < wanted) {
+    Result<bool> more = ahead.submitOne(*session, true, reader.get(),
+                                        [this] { return nextBatch(); });
+    if (!more.ok())
+      return more.takeStatus();
+    if (!*more)
+      break;
     ++made;
   }
   return Status();
@@ -199,8 +182,8 @@ Status Verifier::makeGradients() {
 }
 
 Status Verifier::step() {
-  InFlight front = std::move(inFlight.front());
-  inFlight.pop_front();
+  InFlight front = std::move(ahead.inFlight.front());
+  ahead.inFlight.pop_front();
   data::BatchData &batch = *front.batch;
   double lr = run.config.train.lrSchedule.at(steps + 1);
   float scale = reference->hasHead() || steps % 3 != 2 ? 1.0f : 0.5f;
@@ -342,7 +325,7 @@ int Verifier::go() {
   Status s = open((*scratch)->path());
   while (s.ok() && !pendingSignal()) {
     s = fillPipeline();
-    if (!s.ok() || inFlight.empty())
+    if (!s.ok() || ahead.inFlight.empty())
       break;
     s = step();
   }
