@@ -85,6 +85,7 @@ class Session:
         self._process = os.getpid()
         self._inside = {}  # threads in a call
         self._closing = False
+        self._abandoned = set()  # tickets to release when their turn comes
         self._open, self._last = {}, 0  # ticket -> (samples, rows of each output); the newest ticket
         self._recalls = weakref.WeakSet()  # prefetchers, which may hold submitted batches
         self._stats_lock = threading.Lock()
@@ -277,7 +278,7 @@ class Session:
             self._call(self._library.trc_forward, ticket, arguments.pointers, len(views))
         except BaseException as error:
             if getattr(error, "status", None) == _abi.BAD_INPUT:
-                self._open.pop(ticket, None)
+                self._end(ticket)
             raise
         if self.head is not None and out is None:
             return made if logits else made[0]
@@ -301,15 +302,35 @@ class Session:
             self._call(self._library.trc_backward, ticket, arguments.pointers if arguments else None, count, byref(options))
         except BaseException as error:
             if getattr(error, "status", None) == _abi.BAD_INPUT:  # over, and not applied
-                self._open.pop(ticket, None)
+                self._end(ticket)
             raise
-        self._open.pop(ticket, None)
+        self._end(ticket)
 
     def release(self, ticket):
         """Ends a batch that is not to be applied, before or after its forward."""
         self._ticket(ticket, "release")
         self._call(self._library.trc_release, ticket)
+        self._end(ticket)
+
+    def abandon(self, ticket):
+        """Releases a batch, as soon as those before it have ended. A ticket that is over is left alone."""
+        if ticket in self._open and self._handle is not None and os.getpid() == self._process:
+            self._abandoned.add(ticket)
+            self._sweep()
+
+    def _end(self, ticket):
         self._open.pop(ticket, None)
+        self._abandoned.discard(ticket)
+        self._sweep()
+
+    def _sweep(self):
+        while self._abandoned and self._open:
+            oldest = min(self._open)
+            if oldest not in self._abandoned:
+                return
+            self._abandoned.discard(oldest)
+            self._open.pop(oldest)
+            self._call(self._library.trc_release, oldest)
 
     def set_lr(self, scale):
         """Multiplies every table's learning rate from the next backward on."""

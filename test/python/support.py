@@ -29,10 +29,9 @@ class Scratch(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="terrace-python-")
         self.before = os.getcwd()
         os.chdir(self.folder)
-
-    def tearDown(self):
-        os.chdir(self.before)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        # Cleanups run last in, first out: whatever a test opens is closed before.
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.addCleanup(os.chdir, self.before)
 
     def raises(self, kind, *words):
         """assertRaises that also looks for words in the message."""
