@@ -62,11 +62,29 @@ class Plan:
                         f["type"] == "string", f["overflow"]))
 
 
-def read_plan(path):
-    """The plan of the library at `path`."""
+_versions = {}  # path -> identities of the files that were loaded from it
+
+
+def find(path):
+    """An absolute name of the library, by which the loader does not mix it up with an older one of that name in this process.
+
+    dlopen compares names before it looks at files, so a model that was compiled again would be the old one. Another spelling of the path helps.
+    """
     path = os.path.abspath(os.fspath(path))
-    if not os.path.exists(path):
+    try:
+        status = os.stat(path)
+    except OSError:
         raise NotFound(f"no artifact '{path}'; make one with terrace.compile or `terrace compile MODEL.yaml --emit=lib`")
+    seen = _versions.setdefault(path, [])
+    identity = (status.st_dev, status.st_ino, status.st_mtime_ns)
+    if identity not in seen:
+        seen.append(identity)
+    folder, name = os.path.split(path)
+    return os.path.join(folder, "./" * seen.index(identity) + name)
+
+
+def read_plan(path):
+    """The plan of the library at `path`, as find() names it."""
     try:
         library = ctypes.CDLL(path)
     except OSError as error:

@@ -74,6 +74,7 @@ class Session:
         if mode not in _abi.MODES:
             raise BadArgument(f"mode is {mode!r}; 'train', 'eval' or 'serve'")
         self._library = _abi.library()
+        path = artifact.find(path)
         self._plan = artifact.read_plan(path)
         self.mode = mode
         self.features = self._plan.features  #: in the model's order
@@ -97,7 +98,7 @@ class Session:
 
         self._log = _abi.LogFunction(_logger(log)) if log else _abi.LogFunction()
         options = _abi.OpenOptions(
-            struct_size=ctypes.sizeof(_abi.OpenOptions), mode=_abi.MODES[mode], artifact_path=os.fsencode(os.path.abspath(os.fspath(path))),
+            struct_size=ctypes.sizeof(_abi.OpenOptions), mode=_abi.MODES[mode], artifact_path=os.fsencode(path),
             state_dir=os.fsencode(self.state), flags=_abi.OPEN_FRESH if fresh else 0, threads=threads, from_=text(from_checkpoint),
             init_from=text(init_from), cpu=text(cpu), log=self._log)
         handle, error = c_void_p(), _abi.error_struct()

@@ -473,6 +473,14 @@ class CompileTest(Scratch):
         with self.raises(terrace.NotFound, "no spec 'gone.yaml'"):
             terrace.compile("gone.yaml")
 
+    def test_a_model_compiled_again_is_the_new_one(self):
+        spec = {"model": "m", "features": [{"name": "a", "table": {"rows": 5, "dim": 2}}]}
+        for dim in (2, 3, 4):
+            path = terrace.compile(spec, **{"tables.a.dim": dim})
+            with terrace.load(path, fresh=True) as session:
+                self.assertEqual(session.read_rows("a", [0]).shape, (1, dim))
+                self.assertEqual(session.forward(session.submit({"a": [1]}))["a"].shape, (1, dim))
+
     def test_forms_of_a_spec(self):
         text = "terrace: 1\nmodel: m\nfeatures:\n- {name: a, table: {rows: 5, dim: 2}}\n"
         support.pathlib.Path("m.yaml").write_text(text)
