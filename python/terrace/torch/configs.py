@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 Looks at attributes, not classes, so that TorchRec's own configs and those below are the same to it. What a spec cannot say is a note: the
-collections raise it, import-torchrec lists it. Needs no torch.
+collections keep it in `notes`, import-torchrec lists it.
 """
 import dataclasses
 import functools
@@ -164,6 +164,7 @@ def convert(configs, *, weighted=False, pooled=True, optimizer="rowwise_adagrad"
                  "optimizer": optimizer_spec(chosen)}
         if _types.get(word, "f32") != "f32":
             table["dtype"] = _types[word]
+            notes.append(f"table '{config.name}': {word} tables are compiled later; `dtype: f32` runs today")
         tables.append(table)
         pooling = _poolings.get(_word(getattr(config, "pooling", "SUM")) if pooled else "NONE")
         if pooling is None:

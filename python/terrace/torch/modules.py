@@ -6,6 +6,7 @@ The rows live in the session, not in parameters: forward fetches pooled outputs,
 updated there, by the optimizer that was compiled in. So a batch has exactly one backward; the modules tell when it has none or two.
 """
 import os
+import warnings
 import weakref
 
 import torch
@@ -94,6 +95,8 @@ class _Collection(nn.Module):
         if tables is not None:
             made = configs.convert(self._configs, weighted=is_weighted, pooled=self._pooled, optimizer=optimizer, max_ids=max_ids)
             self.notes, outputs = made.notes, made.outputs
+            for note in self.notes:
+                warnings.warn(f"not carried over from the configs: {note}")
             features = made.features
             if weight_gradients:  # the rows themselves come along, for their products with the outputs' gradients
                 features = features + [{**f, "name": f["name"] + ".rows", "column": f.get("column", f["name"]), "pooling": "none"}
