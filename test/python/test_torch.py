@@ -74,7 +74,7 @@ class TorchTest(Scratch):
         session = ebc.session
         forward, backward = session.forward, session.backward
         session.forward = lambda ticket, out: (seen.update(out=[t.data_ptr() for t in out]), forward(ticket, out))[1]
-        session.backward = lambda ticket, grads: (seen.update(grad=[t.data_ptr() for t in grads]), backward(ticket, grads))[1]
+        session.backward = lambda ticket, grads, **more: (seen.update(grad=[t.data_ptr() for t in grads]), backward(ticket, grads, **more))[1]
         out = ebc(batch(np.random.default_rng(2)))
         self.assertEqual(seen["out"], [t.data_ptr() for t in out.values()])
         whole = next(iter(out.values()))._base
@@ -162,6 +162,15 @@ class TorchTest(Scratch):
         torch.testing.assert_close(self.rows(ebc, "items"), twin["t_items"].weight.detach(), rtol=1e-5, atol=1e-6)
         self.assertIsInstance(ebc.fused_optimizer, FusedOptimizer)
         self.assertEqual(ebc.fused_optimizer.state_dict()["param_groups"][0]["lr"], optimizers[1].param_groups[0]["lr"])
+
+    def test_a_scaled_loss(self):
+        plain, scaled = self.collection(model="plain"), self.collection(model="scaled", **{"seed": 1})
+        scaled.session.write_rows("items", range(300), self.rows(plain, "items"))
+        data = batch(np.random.default_rng(12))
+        plain(data)["cart"].sum().backward()
+        scaled.grad_scale = 1 / 1024
+        (scaled(data)["cart"].sum() * 1024).backward()
+        self.assertTrue(torch.equal(self.rows(plain, "items"), self.rows(scaled, "items")))
 
     def test_weight_gradients(self):
         rng = np.random.default_rng(7)

@@ -126,6 +126,8 @@ class _Collection(nn.Module):
         # Not a parameter: state_dict and optimizers of the dense part must not see it.
         self._anchor = torch.zeros(0, requires_grad=True)
         self.fused_optimizer = FusedOptimizer(self._anchor, [t.optimizer.get("lr", 1.0) for t in self.session.tables.values()])
+        #: Gradients are multiplied by it before they are applied: 1 / scale where the loss was scaled.
+        self.grad_scale = 1.0
         self._scale, self._live = None, None
         self.session._recalls.add(self)
 
@@ -246,7 +248,7 @@ class _Collection(nn.Module):
             rows = session._ticket(ticket, "backward")[1][twin]
             views.append(torch.zeros(1).expand(rows, self._dims[place]))
         try:
-            session.backward(ticket, views)
+            session.backward(ticket, views, grad_scale=self.grad_scale)
         finally:
             if self._live is not None and self._live[0] == ticket:
                 self._live = None

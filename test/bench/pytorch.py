@@ -1,0 +1,221 @@
+"""A training step from PyTorch: ours, FBGEMM's TBE, and EmbeddingBag with a sparse optimizer, in one process, interleaved.
+
+`layer` is what Python adds: the part of our step that is spent outside the runtime's calls. `stalls` trains tables on NVMe with and without
+prefetch: how long forward waits for rows. Everything is f32; each step is forward, and backward with a gradient that is at hand.
+"""
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+import argparse
+import os
+import pathlib
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+
+W1_ROWS = [40000000, 39060, 17295, 7424, 20265, 3, 7122, 1543, 63, 40000000, 3067956, 405282, 10, 2209, 11938, 155, 4, 976, 14, 40000000,
+           40000000, 40000000, 590152, 12973, 108, 36]
+W1_BAGS = [3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1]
+LR, EPS = 0.02, 1e-8
+
+
+class Keyed:
+    """The outside of a KeyedJaggedTensor."""
+
+    def __init__(self, keys, values, lengths, offsets, samples):
+        self.parts = keys, values, offsets, samples
+        self.lengths = lengths
+
+    def keys(self):
+        return self.parts[0]
+
+    def values(self):
+        return self.parts[1]
+
+    def offsets(self):
+        return self.parts[2]
+
+    def stride(self):
+        return self.parts[3]
+
+    def weights_or_none(self):
+        return None
+
+
+def workload(name, scale):
+    """(rows, bag sizes, dim, samples) by table."""
+    if name == "w4":
+        return [int(100000 * scale)] * 32, [20] * 32, 128, 512
+    return [max(3, int(min(r, 400000) * scale)) for r in W1_ROWS], W1_BAGS, 128, 2048
+
+
+def batches(torch, rows, bags, samples, count):
+    generator = torch.Generator().manual_seed(1)
+    made = []
+    for _ in range(count):
+        values = torch.cat([torch.randint(0, r, (samples * b, ), generator=generator) for r, b in zip(rows, bags)])
+        lengths = torch.cat([torch.full((samples, ), b, dtype=torch.int64) for b in bags])
+        offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
+        made.append(Keyed([f"t{i}" for i in range(len(rows))], values, lengths, offsets, samples))
+    return made
+
+
+def fbgemm_step(torch, rows, dim):
+    try:
+        from fbgemm_gpu.split_embedding_configs import EmbOptimType
+        from fbgemm_gpu.split_table_batched_embeddings_ops_common import EmbeddingLocation, PoolingMode
+        from fbgemm_gpu.split_table_batched_embeddings_ops_training import ComputeDevice, SplitTableBatchedEmbeddingBagsCodegen
+    except (ImportError, OSError) as error:
+        print(f"FBGEMM is not here: {error}")
+        return None
+    table = SplitTableBatchedEmbeddingBagsCodegen([(r, dim, EmbeddingLocation.HOST, ComputeDevice.CPU) for r in rows],
+                                                  optimizer=EmbOptimType.EXACT_ROWWISE_ADAGRAD, learning_rate=LR, eps=EPS,
+                                                  pooling_mode=PoolingMode.SUM)
+
+    def step(batch, gradient):
+        table(batch.values(), batch.offsets()).backward(gradient)
+
+    return step
+
+
+def torch_step(torch, rows, dim):
+    bags = [torch.nn.EmbeddingBag(r, dim, mode="sum", include_last_offset=True, sparse=True) for r in rows]
+    optimizer = torch.optim.Adagrad([b.weight for b in bags], LR, eps=EPS)
+
+    def step(batch, gradient):
+        optimizer.zero_grad()
+        values, offsets, samples = batch.values(), batch.offsets(), batch.stride()
+        outs = []
+        for i, bag in enumerate(bags):
+            own = offsets[i * samples:(i + 1) * samples + 1]
+            outs.append(bag(values[own[0]:own[-1]], own - own[0]))
+        torch.cat(outs, 1).backward(gradient)
+        optimizer.step()
+
+    return step
+
+
+class Clock:
+    """Time inside the runtime's calls."""
+
+    def __init__(self, session):
+        self.inside, self.waiting = 0.0, 0.0
+        call, forward = session._call, session._library.trc_forward
+
+        def timed(function, *arguments):
+            begin = time.perf_counter()
+            try:
+                return call(function, *arguments)
+            finally:
+                spent = time.perf_counter() - begin
+                self.inside += spent
+                if function is forward:
+                    self.waiting += spent
+
+        session._call = timed
+
+
+def collection(rows, bags, dim, samples, place, state, lookahead):
+    from terrace.torch import EmbeddingBagCollection, EmbeddingBagConfig
+    tables = [EmbeddingBagConfig(num_embeddings=r, embedding_dim=dim, name=f"t{i}") for i, r in enumerate(rows)]
+    memory = {"tiers": [{"name": "dram", "kind": "dram", "capacity": "12GiB"},
+                        {"name": "disk", "kind": "nvme", "capacity": "16GiB", "path": "rows.store"}]}
+    return EmbeddingBagCollection(tables, optimizer={"kind": "rowwise_adagrad", "lr": LR, "eps": EPS}, batch_size=samples,
+                                  max_ids={f"t{i}": b for i, b in enumerate(bags)}, memory=memory, state=state, model=os.path.basename(state),
+                                  plan={"lookahead": lookahead, "place": [{"tables": "*", **place}]})
+
+
+def steps(torch, name, options, folder):
+    rows, bags, dim, samples = workload(name, options.scale)
+    data = batches(torch, rows, bags, samples, 4)
+    gradient = torch.randn(samples, dim * len(rows)) / 100
+    ebc = collection(rows, bags, dim, samples, {"home": "dram"}, os.path.join(folder, name), 0)
+    clock = Clock(ebc.session)
+
+    def ours(batch, gradient):
+        ebc(batch).values().backward(gradient)
+
+    variants = {"terrace": ours, "FBGEMM TBE": fbgemm_step(torch, rows, dim), "EmbeddingBag + Adagrad": torch_step(torch, rows, dim)}
+    times, layer = {}, []
+    for round_ in range(options.rounds + 1):  # the first one warms up
+        for variant, step in variants.items():
+            for batch in data if step else ():
+                if sum(times.get(variant, ())) > options.seconds * 1e3:
+                    break  # slow: fewer steps tell as much
+                inside, begin = clock.inside, time.perf_counter()
+                step(batch, gradient)
+                spent = time.perf_counter() - begin
+                if not round_ and spent > options.seconds / 4:
+                    break
+                if round_:
+                    times.setdefault(variant, []).append(spent * 1e3)
+                    if step is ours:
+                        layer.append((spent - (clock.inside - inside)) / spent * 100)
+    ids = samples * sum(bags)
+    print(f"\n{name}: {len(rows)} tables, {sum(rows):,} rows x {dim}, batch {samples}, {ids:,} ids; median of up to {options.rounds * len(data)} steps")
+    print(f"{'':24} {'ms/step':>9} {'spread':>19} {'M ids/s':>9}")
+    for variant, taken in times.items():
+        median = statistics.median(taken)
+        print(f"{variant:24} {median:9.2f} {min(taken):9.2f}..{max(taken):8.2f} {ids / median / 1e3:9.2f}")
+    print(f"{'layer of Python':24} {statistics.median(layer):8.2f}% {min(layer):8.2f}%..{max(layer):7.2f}%")
+
+
+def stalls(torch, options, folder):
+    from terrace.torch import prefetch
+    rows, bags, dim, samples = [int(200000 * options.scale)] * 4, [10] * 4, 64, 512
+    data = batches(torch, rows, bags, samples, 40)
+    gradient = torch.randn(samples, dim * len(rows)) / 100
+    mlp = torch.nn.Sequential(torch.nn.Linear(dim * len(rows), 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 1024))
+    found = {}
+    for name in ("plain", "prefetch"):
+        ebc = collection(rows, bags, dim, samples, {"home": "disk", "cache": {"dram": "20MiB"}}, os.path.join(folder, name), 3)
+        for table in ebc.session.tables:  # rows that were never written are not read
+            for begin in range(0, rows[0], 50000):
+                part = range(begin, min(begin + 50000, rows[0]))
+                ebc.session.write_rows(table, part, ebc.session.read_rows(table, part))
+        found[name] = ebc, Clock(ebc.session), []
+    for _ in range(options.rounds):
+        for name, (ebc, clock, taken) in found.items():
+            loop = prefetch(data, ebc) if name == "prefetch" else ((b, None) for b in data)
+            clock.waiting, begin = 0.0, time.perf_counter()
+            for batch, ticket in loop:
+                out = ebc(batch, ticket=ticket).values()
+                mlp(out.detach()).sum().backward()  # what the dense part takes meanwhile
+                out.backward(gradient)
+            taken.append(((time.perf_counter() - begin) / len(data) * 1e3, clock.waiting / len(data) * 1e3))
+    print(f"\nstalls: {len(rows)} tables x {rows[0]:,} rows x {dim} on NVMe, cache 20 MiB, batch {samples}; median of {options.rounds} epochs")
+    print(f"{'':24} {'ms/step':>9} {'waiting in forward':>19}")
+    for name, (_, _, taken) in found.items():
+        print(f"{name:24} {statistics.median(t for t, _ in taken):9.2f} {statistics.median(w for _, w in taken):16.2f} ms")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", nargs="*", default=["w4", "w1", "stalls"], help="w4, w1, stalls (default: all)")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=20, help="of one variant, at most")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the tables' rows")
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.folder is None:
+        # The work runs in a child that is not closed: saving gigabytes of random rows is not what is measured.
+        folder = tempfile.mkdtemp(prefix="terrace-bench-")
+        try:
+            sys.exit(subprocess.run([sys.executable, __file__, *sys.argv[1:], "--folder", folder]).returncode)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    import torch
+    print(f"torch {torch.__version__}, {platform.machine()}, {os.cpu_count()} CPUs, {torch.get_num_threads()} threads of torch")
+    for what in options.what:
+        stalls(torch, options, options.folder) if what == "stalls" else steps(torch, what, options, options.folder)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
