@@ -110,9 +110,15 @@ Status Pipeline::copyOutputs(int64_t t, DLTensor *const *outputs,
                         static_cast<size_t>((end - begin) * dim) * 4);
             return;
           }
-          for (int64_t r = begin; r < end; ++r)
+          for (int64_t r = begin; r < end; ++r) {
+            if (to.columnStride == 1) { // a part of a wider tensor
+              std::memcpy(&to(r, 0), from + r * dim,
+                          static_cast<size_t>(dim) * 4);
+              continue;
+            }
             for (int64_t c = 0; c < dim; ++c)
               to(r, c) = from[r * dim + c];
+          }
         });
   }
   return Status();
@@ -155,18 +161,32 @@ Status Pipeline::takeGradients(int64_t t, const DLTensor *const *gradients,
     std::mutex mutex;
     int64_t bad = rows * dim;
     pool.parallelFor(0, rows, 65536 / dim + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r)
+      for (int64_t r = begin; r < end; ++r) {
+        float *row = to + r * dim;
+        if (from.columnStride == 1)
+          std::memcpy(row, &from(r, 0), static_cast<size_t>(dim) * 4);
+        else
+          for (int64_t c = 0; c < dim; ++c)
+            row[c] = from(r, c);
+        if (scale != 1.0f)
+          for (int64_t c = 0; c < dim; ++c)
+            row[c] = scale * row[c];
+        // Without a branch per value; which one it is matters rarely.
+        uint32_t infinite = 0;
         for (int64_t c = 0; c < dim; ++c) {
-          float v = from(r, c);
-          if (scale != 1.0f)
-            v = scale * v;
-          if (!std::isfinite(v)) {
-            std::lock_guard<std::mutex> lock(mutex);
-            bad = std::min(bad, r * dim + c);
-            return;
-          }
-          to[r * dim + c] = v;
+          uint32_t bits;
+          std::memcpy(&bits, row + c, 4);
+          infinite |= (bits & 0x7f800000u) == 0x7f800000u;
         }
+        if (!infinite)
+          continue;
+        int64_t c = 0;
+        while (std::isfinite(row[c]))
+          ++c;
+        std::lock_guard<std::mutex> lock(mutex);
+        bad = std::min(bad, r * dim + c);
+        return;
+      }
     });
     if (bad < rows * dim) {
       int64_t r = bad / dim, c = bad % dim, sample = r, position = c;
