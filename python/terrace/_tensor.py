@@ -71,17 +71,25 @@ def _of_numpy(array, what, writable):
     return View(address, array.shape, strides, _kinds[kind], size * 8, array)
 
 
-def _of_torch(tensor, what):
-    if tensor.device.type != "cpu":
-        place = "a meta device, without data" if tensor.device.type == "meta" else str(tensor.device)
-        raise BadArgument(f"{what} is on {place}; this artifact runs on the CPU: pass .cpu(), or compute the dense part there")
+_torch_types = {}  # dtype -> (code, bits), as they are met: this file does not import torch
+
+
+def _torch_type(tensor, what):
     name = str(tensor.dtype)[6:]  # "torch.float32"
     kind, bits = name.rstrip("0123456789"), name.lstrip("abcdefghijklmnopqrstuvwxyz_")
     codes = {"float": _abi.FLOAT, "int": _abi.INT, "uint": _abi.UINT}
     if kind not in codes or not bits:
         raise BadArgument(f"{what} has dtype {tensor.dtype}; integers or floats are needed: convert with .to()")
-    strides = None if tensor.is_contiguous() else tensor.stride()
-    return View(tensor.data_ptr(), tuple(tensor.shape), strides, codes[kind], int(bits), tensor)
+    return _torch_types.setdefault(tensor.dtype, (codes[kind], int(bits)))
+
+
+def _of_torch(tensor, what):
+    # A step has a hundred of these and more.
+    if not tensor.is_cpu:
+        place = "a meta device, without data" if tensor.device.type == "meta" else str(tensor.device)
+        raise BadArgument(f"{what} is on {place}; this artifact runs on the CPU: pass .cpu(), or compute the dense part there")
+    code, bits = _torch_types.get(tensor.dtype) or _torch_type(tensor, what)
+    return View(tensor.data_ptr(), tensor.shape, None if tensor.is_contiguous() else tensor.stride(), code, bits, tensor)
 
 
 def _of_dlpack(array, what):
@@ -93,14 +101,14 @@ def _of_dlpack(array, what):
     if not _is_valid(capsule, b"dltensor"):
         raise BadArgument(f"{what}: its __dlpack__ gave no capsule named 'dltensor'")
     tensor = ctypes.cast(_pointer(capsule, b"dltensor"), ctypes.POINTER(_abi.DLTensor)).contents
-    if tensor.device.device_type not in _host:
-        _refuse_device(what, tensor.device.device_type, tensor.device.device_id)
-    if tensor.dtype.lanes != 1:
+    if tensor.device_type not in _host:
+        _refuse_device(what, tensor.device_type, tensor.device_id)
+    if tensor.lanes != 1:
         raise BadArgument(f"{what} has vector elements; plain integers or floats are needed")
-    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
-    strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
+    shape = tuple((c_int64 * tensor.ndim).from_address(tensor.shape)) if tensor.ndim else ()
+    strides = tuple((c_int64 * tensor.ndim).from_address(tensor.strides)) if tensor.ndim and tensor.strides else None
     # The array itself as well: the capsule's owner may only borrow.
-    return View((tensor.data or 0) + tensor.byte_offset, shape, strides, tensor.dtype.code, tensor.dtype.bits, (capsule, array))
+    return View((tensor.data or 0) + tensor.byte_offset, shape, strides, tensor.code, tensor.bits, (capsule, array))
 
 
 def view(array, what, writable=False):
@@ -121,6 +129,8 @@ def ids(values, what):
     seen = view(values, what)
     if seen.code != _abi.INT or seen.bits not in (32, 64):
         raise BadArgument(f"{what} has dtype {seen.type_name()}; int32 or int64 is needed")
+    if seen.strides is None and len(seen.shape) == 1:
+        return seen
     return _flat(values, seen, what)
 
 
@@ -152,22 +162,24 @@ class Pointers:
         count = len(views)
         self.views = views  # keeps the memory
         self.tensors = (_abi.DLTensor * count)()
-        self.pointers = (ctypes.POINTER(_abi.DLTensor) * count)()
+        self.pointers = (ctypes.POINTER(_abi.DLTensor) * max(1, count))()
         numbers = []
         for seen in views:
             numbers += seen.shape
             numbers += seen.strides or ()
         self.numbers = (c_int64 * max(1, len(numbers)))(*numbers)
-        base, at = ctypes.addressof(self.numbers), 0
-        for i, seen in enumerate(views):
-            tensor = self.tensors[i]
+        numbers_at, tensors_at = ctypes.addressof(self.numbers), ctypes.addressof(self.tensors)
+        # The array of pointers, by address: as a pointer object each would cost more than all the rest.
+        addresses = (c_void_p * max(1, count)).from_buffer(self.pointers)
+        size = ctypes.sizeof(_abi.DLTensor)
+        for i, (seen, tensor) in enumerate(zip(views, self.tensors)):
             tensor.data = seen.address
-            tensor.device.device_type = _abi.CPU
+            tensor.device_type = _abi.CPU
             tensor.ndim = ndim = len(seen.shape)
-            tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes = seen.code, seen.bits, 1
-            tensor.shape = ctypes.cast(base + at * 8, ctypes.POINTER(c_int64))
-            at += ndim
+            tensor.code, tensor.bits, tensor.lanes = seen.code, seen.bits, 1
+            tensor.shape = numbers_at
+            numbers_at += ndim * 8
             if seen.strides is not None:
-                tensor.strides = ctypes.cast(base + at * 8, ctypes.POINTER(c_int64))
-                at += ndim
-            self.pointers[i] = ctypes.pointer(tensor)
+                tensor.strides = numbers_at
+                numbers_at += ndim * 8
+            addresses[i] = tensors_at + i * size

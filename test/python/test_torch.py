@@ -158,7 +158,7 @@ class TorchTest(Scratch):
                 sum(o.sum() for o in outputs.values()).backward()
                 optimizer.step()
                 scheduler.step()
-        self.assertAlmostEqual(ebc.session.stats()["lr_scale"] if "lr_scale" in ebc.session.stats() else ebc._scale, 0.01)
+        self.assertAlmostEqual(ebc.session.stats()["lr_scale"], 0.01)
         torch.testing.assert_close(self.rows(ebc, "items"), twin["t_items"].weight.detach(), rtol=1e-5, atol=1e-6)
         self.assertIsInstance(ebc.fused_optimizer, FusedOptimizer)
         self.assertEqual(ebc.fused_optimizer.state_dict()["param_groups"][0]["lr"], optimizers[1].param_groups[0]["lr"])

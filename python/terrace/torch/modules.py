@@ -55,6 +55,11 @@ class _Call:
         self.over = True
 
 
+class _Batch:
+    scale = None  # the factor that the session has
+    live = None  # (ticket, weak reference to its call) of the forward that had no backward yet
+
+
 class _Lookup(torch.autograd.Function):
     @staticmethod
     def forward(ctx, call, anchor, *weights):
@@ -128,7 +133,8 @@ class _Collection(nn.Module):
         self.fused_optimizer = FusedOptimizer(self._anchor, [t.optimizer.get("lr", 1.0) for t in self.session.tables.values()])
         #: Gradients are multiplied by it before they are applied: 1 / scale where the loss was scaled.
         self.grad_scale = 1.0
-        self._scale, self._live = None, None
+        # Changes with each batch; nn.Module's own attributes are slow to set.
+        self._batch = _Batch()
         self.session._recalls.add(self)
 
     def _match(self, outputs):
@@ -185,27 +191,27 @@ class _Collection(nn.Module):
 
     def recall(self):
         """Lets go of a batch whose outputs nobody holds any more."""
-        if self._live is not None:
-            ticket, call = self._live
+        if self._batch.live is not None:
+            ticket, call = self._batch.live
             if call() is None:
                 self.session.abandon(ticket)
-                self._live = None
+                self._batch.live = None
             elif call().over:
-                self._live = None
+                self._batch.live = None
 
     def skip(self):
         """Ends the batch whose forward came last without a step."""
-        if self._live is not None:
-            ticket, call = self._live
+        if self._batch.live is not None:
+            ticket, call = self._batch.live
             if call() is not None:
                 call().over = True
-            self._live = None
+            self._batch.live = None
             self.session.abandon(ticket)
 
     def _run(self, batch, ticket):
         self.recall()
-        if self._live is not None:
-            raise OutOfOrder(f"forward again before backward of the batch before (ticket {self._live[0]}): call backward on its loss, or skip() "
+        if self._batch.live is not None:
+            raise OutOfOrder(f"forward again before backward of the batch before (ticket {self._batch.live[0]}): call backward on its loss, or skip() "
                              "where it is not to be applied. Two lookups of one step go into one batch")
         bags = tensors.Bags(batch, self._is_weighted)
         session, own = self.session, ticket is None
@@ -234,15 +240,15 @@ class _Collection(nn.Module):
             values, offsets, weight = bags.of(self._outputs[place].feature)
             call.weights.append((place, views[twin], offsets))
             inputs.append(weight)
-        self._live = (ticket, weakref.ref(call))
+        self._batch.live = (ticket, weakref.ref(call))
         return bags, list(_Lookup.apply(call, self._anchor, *inputs))
 
     def _backward(self, ticket, gradients):
         session = self.session
         scale = self.fused_optimizer.scale()
-        if scale != self._scale:
+        if scale != self._batch.scale:
             session.set_lr(scale)
-            self._scale = scale
+            self._batch.scale = scale
         views = self._split(gradients)
         for place, twin in self._twins.items():
             rows = session._ticket(ticket, "backward")[1][twin]
@@ -250,8 +256,8 @@ class _Collection(nn.Module):
         try:
             session.backward(ticket, views, grad_scale=self.grad_scale)
         finally:
-            if self._live is not None and self._live[0] == ticket:
-                self._live = None
+            if self._batch.live is not None and self._batch.live[0] == ticket:
+                self._batch.live = None
             session.abandon(ticket)  # where it failed
 
     def _weight_gradients(self, call, gradients):

@@ -88,11 +88,13 @@ class Bags:
         values, weights = batch.values(), batch.weights_or_none()
         # All features at once: row i has the offsets of key i from its own start.
         rows = offsets.unfold(0, samples + 1, samples) if samples else offsets[:1].expand(len(keys), 1)
-        starts = rows[:, 0].tolist() + [values.shape[0]]
-        own = rows - rows[:, :1]
-        for i, key in enumerate(keys):
-            begin, end = starts[i], starts[i + 1]
-            self.bags[key] = (values[begin:end], own[i], weights[begin:end] if weights is not None else None)
+        own = (rows - rows[:, :1]).unbind(0)
+        sizes = [int(n) for n in (rows[:, -1] - rows[:, 0]).tolist()]
+        if sum(sizes) != values.shape[0] or min(sizes, default=0) < 0:
+            raise BadArgument(f"the KeyedJaggedTensor's offsets hold {sum(sizes)} values, it has {values.shape[0]}")
+        values = values.split(sizes)
+        weights = weights.split(sizes) if weights is not None else [None] * len(keys)
+        self.bags = {key: bag for key, *bag in zip(keys, values, own, weights)}
 
     @staticmethod
     def _one(name, bag):
