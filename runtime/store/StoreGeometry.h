@@ -1,0 +1,65 @@
+//===- StoreGeometry.h - How a store divides its space ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Pure and header-only: the compiler sizes tiers with it, the runtime lays
+// files out with it.
+//
+// A store's region of an extent is one 4 KiB superblock and then segments. A
+// segment holds records at multiples of the pitch from its start.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TERRACE_RUNTIME_STORE_STOREGEOMETRY_H
+#define TERRACE_RUNTIME_STORE_STOREGEOMETRY_H
+
+#include <cstdint>
+
+namespace trc {
+
+constexpr uint64_t storeSector = 4096; // superblock, and unit of appends
+
+struct StoreGeometry {
+  uint64_t segmentBytes = 0;
+  uint32_t segments = 0; // of all extents together
+
+  /// Bytes of one extent's region, superblock included.
+  constexpr uint64_t extentBytes(uint32_t extents) const {
+    return storeSector + (segments + extents - 1) / extents * segmentBytes;
+  }
+  constexpr uint64_t totalBytes(uint32_t extents) const {
+    return extentBytes(extents) * extents;
+  }
+};
+
+/// Segments for `rows` records of `storeBytes`, with room for `fill` times the
+/// logical bytes, and what appending and cleaning need on top. 16 MiB each,
+/// fewer bytes for small stores; the number is a multiple of `extents`.
+constexpr StoreGeometry storeGeometry(uint64_t rows, uint64_t storeBytes,
+                                      double fill, uint32_t extents = 1) {
+  constexpr uint64_t largest = 16 << 20, smallest = 64 << 10;
+  constexpr uint64_t wanted = 32;  // segments of a small store
+  constexpr uint64_t reserved = 3; // open, being cleaned into, spare
+  uint64_t logical = rows * storeBytes;
+  uint64_t room = static_cast<uint64_t>(static_cast<double>(logical) * fill);
+  uint64_t bytes = smallest;
+  while (bytes < largest && (bytes * wanted < room || bytes < 8 * storeBytes))
+    bytes *= 2;
+  uint64_t perSegment = bytes / storeBytes * storeBytes;
+  uint64_t count = (room + perSegment - 1) / perSegment + reserved;
+  count = (count + extents - 1) / extents * extents;
+  StoreGeometry g;
+  g.segmentBytes = bytes;
+  g.segments = static_cast<uint32_t>(count);
+  return g;
+}
+
+/// Space as a multiple of the logical bytes: the rows themselves, half as much
+/// for cleaning to be cheap (write amplification at most 1.5), and for each
+/// retained checkpoint the part of the rows that is written between two.
+constexpr double storeFill(uint32_t keep, double churn) {
+  return 1.5 + (keep ? keep : 1) * churn;
+}
+
+} // namespace trc
+
+#endif // TERRACE_RUNTIME_STORE_STOREGEOMETRY_H
