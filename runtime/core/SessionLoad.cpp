@@ -1,9 +1,10 @@
-//===- SessionLoad.cpp - Takes rows from a state or a checkpoint ----------===//
+//===- SessionLoad.cpp - Opens stores and takes rows from a state ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Opens the stores of a layout and moves rows by table and row number, so that
-// a state loads whatever plan it was trained under.
+// Every group has a store: on its home tier, or, where home is memory, in a
+// file of the state's folder. Rows move by table and row number, so that a
+// state loads whatever plan it was trained under.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Session.h"
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <map>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -23,6 +25,73 @@ std::vector<int> Session::tableMapOf(const Manifest &manifest) const {
   for (const ManifestTable &t : manifest.tables)
     map.push_back(plan.findTable(t.name));
   return map;
+}
+
+std::vector<std::string> Session::tierFiles() const {
+  std::vector<std::string> files;
+  for (const TierPlan &t : plan.tiers)
+    if (!t.memory())
+      files.insert(files.end(), t.paths.begin(), t.paths.end());
+  return files;
+}
+
+std::vector<std::string> Session::storeFiles() const {
+  std::vector<std::string> files = tierFiles();
+  files.push_back(memoryStoreFile);
+  return files;
+}
+
+std::vector<ManifestGroup> Session::layout(uint32_t generation) const {
+  std::vector<ManifestGroup> groups;
+  std::map<std::string, uint64_t> used; // per file
+  for (const GroupPlan &g : plan.groups) {
+    ManifestGroup m;
+    m.tables = g.tables;
+    for (int t : g.tables)
+      m.rowBase.push_back(plan.tables[t].rowBase);
+    m.rows = g.rows;
+    m.payloadBytes = g.slotBytes;
+    m.storeBytes =
+        static_cast<int64_t>(recordBytes(static_cast<uint64_t>(g.slotBytes)));
+    std::vector<std::string> paths = {memoryStoreFile};
+    if (g.cached())
+      paths = plan.tiers[g.home].paths;
+    m.geometry = storeGeometry(
+        static_cast<uint64_t>(m.rows), static_cast<uint64_t>(m.storeBytes),
+        plan.store.space, static_cast<uint32_t>(paths.size()));
+    uint64_t bytes =
+        m.geometry.extentBytes(static_cast<uint32_t>(paths.size()));
+    for (const std::string &path : paths) {
+      uint64_t &base = used[path];
+      m.extents.push_back({generationPath(path, generation), base});
+      base += bytes;
+    }
+    groups.push_back(std::move(m));
+  }
+  return groups;
+}
+
+/// Whether the rows lie where the plan wants them. Sizes of segments and their
+/// number are the store's own: they stay as they were made.
+bool Session::sameLayout(const Manifest &manifest) const {
+  std::vector<ManifestGroup> ours = layout(manifest.generation);
+  if (ours.size() != manifest.groups.size())
+    return false;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    const ManifestGroup &a = ours[i], &b = manifest.groups[i];
+    if (a.rows != b.rows || a.payloadBytes != b.payloadBytes ||
+        a.storeBytes != b.storeBytes || a.rowBase != b.rowBase ||
+        a.tables.size() != b.tables.size() ||
+        a.extents.size() != b.extents.size())
+      return false;
+    for (size_t k = 0; k < a.tables.size(); ++k)
+      if (plan.tables[a.tables[k]].name != manifest.tables[b.tables[k]].name)
+        return false;
+    for (size_t k = 0; k < a.extents.size(); ++k)
+      if (a.extents[k].path != b.extents[k].path)
+        return false;
+  }
+  return true;
 }
 
 /// Holds a tier file for as long as the stores live: two states, or two tiers,
@@ -55,32 +124,40 @@ static Status lockTierFile(const std::string &path, bool write,
   return Status();
 }
 
+/// A file without a name in the end, for a session that must change no byte.
+static std::string scratchName(const std::string &path, size_t number) {
+  if (::access(folderOf(path).c_str(), W_OK) == 0)
+    return path + ".read-" + std::to_string(::getpid());
+  const char *tmp = std::getenv("TMPDIR");
+  return std::string(tmp && *tmp ? tmp : "/tmp") + "/terrace-read-" +
+         std::to_string(::getpid()) + "-" + std::to_string(number);
+}
+
 Result<HomeStores> Session::openStores(const std::vector<ManifestGroup> &groups,
-                                       const std::string &folder, bool create,
-                                       bool scratch, bool forPlan) {
+                                       uint64_t stateKey,
+                                       const std::string &folder,
+                                       const OpenMode &how) {
   HomeStores homes;
   homes.stores.resize(groups.size());
   uint32_t depth = 64;
   for (const LanePlan &lane : plan.lanes)
     if (lane.kind == LaneKind::io)
       depth = static_cast<uint32_t>(std::min(lane.depth, 4096));
-  if (!scratch)
+  if (!how.scratch)
     for (const ManifestGroup &group : groups)
       for (const auto &e : group.extents)
         TRC_RETURN_IF_ERROR(
-            lockTierFile(inFolder(folder, e.path), create, homes));
+            lockTierFile(inFolder(folder, e.path), !how.readOnly, homes));
+  uint64_t largest = 0;
+  for (const ManifestGroup &group : groups)
+    largest = std::max(largest, static_cast<uint64_t>(group.storeBytes));
   // One device per set of files: the groups of a tier share it.
-  std::vector<std::string> keys;
+  std::vector<std::string> keys, scratch;
   for (size_t g = 0; g < groups.size(); ++g) {
     const ManifestGroup &group = groups[g];
-    if (group.extents.empty())
-      continue;
     std::string key;
-    uint64_t largest = 0;
     for (const auto &e : group.extents)
       key += e.path + '\n';
-    for (const ManifestGroup &other : groups)
-      largest = std::max(largest, static_cast<uint64_t>(other.storeBytes));
     auto known = std::find(keys.begin(), keys.end(), key);
     if (known == keys.end()) {
       DeviceOptions options;
@@ -97,159 +174,123 @@ Result<HomeStores> Session::openStores(const std::vector<ManifestGroup> &groups,
     RowStoreOptions options;
     for (const auto &e : group.extents) {
       std::string path = inFolder(folder, e.path);
-      if (scratch) {
-        std::string name = path + ".read-" + std::to_string(::getpid());
-        if (::access(folderOf(path).c_str(), W_OK) != 0) {
-          const char *tmp = std::getenv("TMPDIR");
-          name = std::string(tmp && *tmp ? tmp : "/tmp") + "/terrace-read-" +
-                 std::to_string(::getpid()) + "-" +
-                 std::to_string(homes.scratch.size());
-        }
-        if (std::find(homes.scratch.begin(), homes.scratch.end(), name) ==
-            homes.scratch.end())
-          homes.scratch.push_back(name);
-        path = name;
+      if (how.scratch) {
+        size_t number = static_cast<size_t>(known - keys.begin()) * 64 +
+                        options.extents.size();
+        path = scratchName(path, number);
+        scratch.push_back(path);
       }
       options.extents.push_back({path, e.base});
     }
-    options.group = forPlan ? plan.groups[g].name : "of the closed state";
+    options.group =
+        how.forPlan ? plan.groups[g].name
+                    : "number " + std::to_string(g) + " of '" + folder + "'";
     options.rows = static_cast<uint32_t>(group.rows);
     options.payloadBytes = static_cast<uint32_t>(group.payloadBytes);
     options.storeBytes = static_cast<uint32_t>(group.storeBytes);
+    options.geometry = group.geometry;
     options.depth = depth;
-    options.key = group.key;
-    if (forPlan) {
+    options.retained = static_cast<uint32_t>(plan.store.retained);
+    options.key = stateKey;
+    options.create = how.create;
+    options.readOnly = how.readOnly;
+    options.folder = folder;
+    options.prefix = "index-" + std::to_string(g) + "-";
+    if (how.forPlan) {
       int ring = plan.findRing(RingRole::writebuf, static_cast<int>(g));
       options.writeSlots =
           ring < 0 ? 1 : static_cast<uint32_t>(plan.rings[ring].depth);
       options.maxWrites = static_cast<uint32_t>(plan.groups[g].maxMiss);
+      if (!how.readOnly && !how.scratch)
+        options.onFull = [this] { return makeRoom(); };
     }
     Result<std::unique_ptr<RowStore>> store = RowStore::open(device, options);
     if (!store.ok()) {
-      for (const std::string &file : homes.scratch)
+      for (const std::string &file : scratch)
         ::unlink(file.c_str());
       return store.takeStatus();
     }
     homes.stores[g] = std::move(*store);
   }
   // Without a name, a file goes when its last user does, also after a crash.
-  for (const std::string &file : homes.scratch)
+  for (const std::string &file : scratch)
     ::unlink(file.c_str());
   return Result<HomeStores>(std::move(homes));
 }
 
-Status Session::readSource(const StateSource &source, bool withGroups,
-                           const RowTaker &take) {
-  const Manifest &m = source.manifest;
-  if (!m.rowsFile.empty())
-    TRC_RETURN_IF_ERROR(trc::readRows(
-        source.folder + "/" + m.rowsFile, m.rowsBytes, m.rowsChunks, m.seal,
-        [&](const RowsChunk &chunk) {
-          if (chunk.table >= m.tables.size() ||
-              chunk.recordBytes != m.tables[chunk.table].recordBytes())
-            return Status(TRC_CORRUPT, "'" + source.folder + "/" + m.rowsFile +
-                                           "' does not fit its manifest");
-          for (uint32_t i = 0; i < chunk.count; ++i)
-            TRC_RETURN_IF_ERROR(
-                take(static_cast<int>(chunk.table), chunk.rows[i],
-                     chunk.records + static_cast<size_t>(i) * chunk.recordBytes,
-                     chunk.recordBytes));
-          return Status();
-        }));
-  if (!withGroups || m.groups.empty())
+/// Takes over what is on the tiers: the rows of the source, and what the other
+/// roots retain.
+Status Session::adoptRoots(const StateSource &source) {
+  bool train = mode == TRC_TRAIN;
+  std::vector<StateSource> roots;
+  if (train)
+    roots = state->roots(nullptr);
+  for (size_t g = 0; g < stored.size(); ++g) {
+    RowStore &store = *pipeline->groups[g]->store;
+    auto adopt = [&](const Manifest &m, bool current) {
+      return store.adopt({m.sequence, m.groups[g].index}, current);
+    };
+    if (!train)
+      TRC_RETURN_IF_ERROR(adopt(source.manifest, true));
+    for (const StateSource &root : roots) {
+      if (root.manifest.generation != generation || root.manifest.key != key ||
+          !sameLayout(root.manifest))
+        continue;
+      bool current = root.manifest.sequence == source.manifest.sequence;
+      TRC_RETURN_IF_ERROR(adopt(root.manifest, current));
+    }
+    if (train)
+      TRC_RETURN_IF_ERROR(store.removeLeftovers());
+    TRC_RETURN_IF_ERROR(loadMemory(*pipeline->groups[g]));
+  }
+  return Status();
+}
+
+/// What memory knows of the store's rows: where home is memory, all of them.
+Status Session::loadMemory(GroupRuntime &group) {
+  RowStore &store = *group.store;
+  if (group.cache) {
+    for (uint32_t row = store.nextWritten(0); row < store.rows();
+         row = store.nextWritten(row + 1))
+      group.cache->setHome(row);
     return Status();
-  Result<HomeStores> old =
-      openStores(m.groups, source.folder, false, false, false);
+  }
+  size_t bytes = static_cast<size_t>(group.plan->slotBytes);
+  return store.scan([&](uint32_t row, const char *payload) {
+    std::memcpy(group.row(row), payload, bytes);
+    group.present.set(row);
+    return Status();
+  });
+}
+
+Status Session::readSource(const StateSource &source, const RowTaker &take) {
+  const Manifest &m = source.manifest;
+  OpenMode how;
+  how.readOnly = true;
+  std::string folder =
+      source.closed ? source.folder : folderOf(folderOf(source.folder));
+  Result<HomeStores> old = openStores(m.groups, m.key, folder, how);
   if (!old.ok())
     return old.takeStatus();
   for (size_t g = 0; g < m.groups.size(); ++g) {
     const ManifestGroup &group = m.groups[g];
     RowStore &store = *old->stores[g];
-    TRC_RETURN_IF_ERROR(
-        store.loadIndex(source.folder + "/" + group.index, m.seal));
-    TRC_RETURN_IF_ERROR(
-        store.scan(0, store.rows(), [&](uint32_t row, const char *payload) {
-          size_t k = group.tables.size() - 1;
-          while (k > 0 && group.rowBase[k] > static_cast<int64_t>(row))
-            --k;
-          int table = group.tables[k];
-          return take(table, row - static_cast<uint64_t>(group.rowBase[k]),
-                      payload, m.tables[table].recordBytes());
-        }));
+    TRC_RETURN_IF_ERROR(store.adopt({m.sequence, group.index}, true));
+    TRC_RETURN_IF_ERROR(store.scan([&](uint32_t row, const char *payload) {
+      size_t k = group.tables.size() - 1;
+      while (k > 0 && group.rowBase[k] > static_cast<int64_t>(row))
+        --k;
+      int table = group.tables[k];
+      return take(table, row - static_cast<uint64_t>(group.rowBase[k]), payload,
+                  m.tables[table].recordBytes());
+    }));
   }
   // Stores end before their devices.
   old->stores.clear();
   return Status();
 }
 
-/// A checkpoint of the moment of a closed state, from its files.
-Status Session::copyClosed(const StateSource &source, uint64_t asSequence) {
-  Result<std::string> folder = state->beginCheckpoint();
-  if (!folder.ok())
-    return folder.takeStatus();
-  Manifest m = source.manifest;
-  m.seal = static_cast<uint32_t>(randomKey());
-  std::vector<uint32_t> bytes;
-  for (const ManifestTable &t : m.tables)
-    bytes.push_back(t.recordBytes());
-  Status s = [&] {
-    Result<std::unique_ptr<RowsWriter>> writer =
-        RowsWriter::create(*folder + "/rows.bin", bytes, m.seal);
-    if (!writer.ok())
-      return writer.takeStatus();
-    TRC_RETURN_IF_ERROR(readSource(
-        source, true,
-        [&](int table, uint64_t row, const char *record, uint32_t) {
-          return (*writer)->add(static_cast<uint32_t>(table), row, record);
-        }));
-    TRC_RETURN_IF_ERROR((*writer)->finish());
-    m.rowsFile = "rows.bin";
-    m.rowsBytes = (*writer)->bytes();
-    m.rowsChunks = (*writer)->chunks();
-    m.rowCount = (*writer)->rows();
-    m.groups.clear();
-    m.sequence = asSequence;
-    std::vector<char> old;
-    TRC_RETURN_IF_ERROR(source.readBlob(old));
-    TRC_RETURN_IF_ERROR(writeBlob(*folder, "blob.bin", old, m));
-    return state->commitCheckpoint("ckpt-" + std::to_string(m.step), m);
-  }();
-  if (!s.ok())
-    state->abandonCheckpoint();
-  return s;
-}
-
-/// Training writes over the rows of a closed state, so a kill before the next
-/// checkpoint would lose it: unless a checkpoint holds its moment already, one
-/// is made first. It takes the place of the oldest, so their number stays.
-Status Session::secureClosed(const StateSource &source) {
-  std::vector<StateSource> all = state->checkpoints(nullptr);
-  for (const StateSource &c : all)
-    if (c.manifest.step == source.manifest.step &&
-        c.manifest.samples == source.manifest.samples)
-      return Status();
-  log(TRC_LOG_INFO, "keeping the closed state as ckpt-" +
-                        std::to_string(source.manifest.step) +
-                        ", so that a kill cannot lose it");
-  // Of the same moment: the closed state itself stays the first choice.
-  TRC_RETURN_IF_ERROR(copyClosed(source, source.manifest.sequence));
-  return state->prune(static_cast<uint32_t>(std::max<size_t>(1, all.size())));
-}
-
-/// Turns a closed state that lies elsewhere into a checkpoint of the same
-/// moment, so that its files may be written over.
-Status Session::moveToCheckpoint(std::optional<StateSource> &source) {
-  log(TRC_LOG_INFO, "the plan lays rows out anew: copying the closed state");
-  TRC_RETURN_IF_ERROR(copyClosed(*source, ++sequence));
-  Result<StateSource> made =
-      state->checkpoint("ckpt-" + std::to_string(source->manifest.step));
-  if (!made.ok())
-    return made.takeStatus();
-  source = std::move(*made);
-  return Status();
-}
-
-Status Session::loadRows(const StateSource &source, bool withGroups,
+Status Session::loadRows(const StateSource &source,
                          const std::vector<int> &tableMap) {
   // Rows for a store are collected and written in rising order.
   struct Pending {
@@ -273,7 +314,6 @@ Status Session::loadRows(const StateSource &source, bool withGroups,
       std::memcpy(moved.data() + i * pitch,
                   p.payloads.data() + p.rows[i].second * pitch, pitch);
     }
-    TRC_RETURN_IF_ERROR(pipeline->announceWrite());
     TRC_RETURN_IF_ERROR(group.store->load(
         sorted.data(), static_cast<uint32_t>(sorted.size()), moved.data()));
     for (uint32_t row : sorted)
@@ -283,8 +323,7 @@ Status Session::loadRows(const StateSource &source, bool withGroups,
     return Status();
   };
   TRC_RETURN_IF_ERROR(readSource(
-      source, withGroups,
-      [&](int from, uint64_t row, const char *record, uint32_t bytes) {
+      source, [&](int from, uint64_t row, const char *record, uint32_t bytes) {
         int to = tableMap[from];
         if (to < 0 || row >= static_cast<uint64_t>(plan.tables[to].rows))
           return Status();
@@ -302,7 +341,7 @@ Status Session::loadRows(const StateSource &source, bool withGroups,
           std::memcpy(out, record, bytes);
           std::memset(out + bytes, 0, pitch - bytes);
           group.present.set(groupRow);
-          group.written.set(groupRow);
+          group.dirty.set(groupRow);
           return Status();
         }
         Pending &p = pending[g];
@@ -314,33 +353,4 @@ Status Session::loadRows(const StateSource &source, bool withGroups,
   for (size_t g = 0; g < pending.size(); ++g)
     TRC_RETURN_IF_ERROR(flush(g));
   return Status();
-}
-
-/// The closed state, whose rows lie where the plan wants them.
-Status Session::loadLive(const StateSource &source) {
-  size_t k = 0;
-  for (auto &g : pipeline->groups) {
-    if (!g->store)
-      continue;
-    const ManifestGroup &from = source.manifest.groups[k++];
-    TRC_RETURN_IF_ERROR(g->store->loadIndex(source.folder + "/" + from.index,
-                                            source.manifest.seal));
-    for (uint32_t row = g->store->nextWritten(0); row < g->store->rows();
-         row = g->store->nextWritten(row + 1))
-      g->cache->setHome(row);
-  }
-  return loadRows(source, false, tableMapOf(source.manifest));
-}
-
-Status Session::loadSource(const StateSource &source) {
-  step = source.manifest.step;
-  samples = source.manifest.samples;
-  lrScale = source.manifest.lrScale;
-  pipeline->headState = source.manifest.headState;
-  TRC_RETURN_IF_ERROR(source.readBlob(blob));
-  if (source.clean && sameLayout(source.manifest)) {
-    savedIsCurrent = true;
-    return loadLive(source);
-  }
-  return loadRows(source, true, tableMapOf(source.manifest));
 }

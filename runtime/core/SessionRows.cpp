@@ -218,8 +218,6 @@ Status Session::writeRows(const char *name, const int64_t *rows, int64_t count,
   }
   std::sort(order.begin(), order.end());
   savedIsCurrent = false;
-  if (count)
-    TRC_RETURN_IF_ERROR(pipeline->announceWrite());
   for (size_t k = 0; k < order.size(); ++k) {
     if (k + 1 < order.size() && order[k + 1].first == order[k].first)
       continue;
@@ -229,7 +227,7 @@ Status Session::writeRows(const char *name, const int64_t *rows, int64_t count,
     if (!g.cache) {
       std::memcpy(g.row(row), record, pitch);
       g.present.set(row);
-      g.written.set(row);
+      g.dirty.set(row);
       continue;
     }
     GroupCache::Location at = g.cache->locate(row);

@@ -2,18 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A checkpoint holds the logical rows of all tables and leaves the tiers as
-// they are. A clean close writes dirty rows back to their tiers and puts a
-// marker last; what it needs besides lies in files whose names carry the
-// sequence number, so that an older marker stays true until it is replaced.
+// Both are the same: rows that have changed go to their stores, the stores are
+// cut, and a root names what they say. A root is removed, durably, before the
+// space of what it retained is used again.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Session.h"
 #include "runtime/store/Crc32c.h"
 
-#include <algorithm>
 #include <cstring>
-#include <unistd.h>
 
 using namespace trc;
 
@@ -28,125 +25,139 @@ Status Session::writeBlob(const std::string &folder, const std::string &name,
   return writeFile(folder + "/" + name, data.data(), data.size());
 }
 
-/// Every written row, wherever its current copy is.
-Status Session::eachRow(const RowTaker &take, bool memoryHomesOnly) {
-  for (auto &g : pipeline->groups) {
-    uint64_t rows = static_cast<uint64_t>(g->plan->rows);
-    auto give = [&](uint64_t row, const char *record) {
-      int table = g->plan->tables[g->tableOf(plan, row)];
-      return take(
-          table, row - static_cast<uint64_t>(plan.tables[table].rowBase),
-          record,
-          static_cast<uint32_t>(g->plan->weightsBytes + g->plan->stateBytes));
-    };
-    if (!g->cache) {
-      for (uint64_t row = g->written.next(0, rows); row < rows;
-           row = g->written.next(row + 1, rows))
-        TRC_RETURN_IF_ERROR(give(row, g->row(row)));
-      continue;
-    }
-    if (memoryHomesOnly)
-      continue;
-    TRC_RETURN_IF_ERROR(g->store->scan(
-        0, static_cast<uint32_t>(rows), [&](uint32_t row, const char *payload) {
-          GroupCache::Location at = g->cache->locate(row);
-          return give(row, at.place == GroupCache::Place::Slot ? g->row(at.slot)
-                                                               : payload);
-        }));
-    // Updated rows that have never been at home.
-    for (uint32_t row = 0; row < rows; ++row) {
-      if (g->store->written(row))
-        continue;
-      GroupCache::Location at = g->cache->locate(row);
-      if (at.place == GroupCache::Place::Slot && at.dirty)
-        TRC_RETURN_IF_ERROR(give(row, g->row(at.slot)));
-    }
-  }
-  return Status();
-}
-
-/// Brings every dirty row home.
-Status Session::writeBack() {
-  for (auto &g : pipeline->groups) {
-    if (!g->cache)
-      continue;
-    constexpr uint32_t most = 1024;
-    size_t pitch = static_cast<size_t>(g->plan->slotBytes);
-    std::vector<uint32_t> rows(most), slots(most), order, sorted;
-    std::vector<char> payloads(most * pitch);
-    uint32_t cursor = 0;
-    while (uint32_t n = g->cache->collectDirty(&cursor, rows.data(),
-                                               slots.data(), most)) {
-      TRC_RETURN_IF_ERROR(pipeline->announceWrite());
-      order.clear();
-      for (uint32_t i = 0; i < n; ++i)
-        order.push_back(i);
-      std::sort(order.begin(), order.end(),
-                [&](uint32_t a, uint32_t b) { return rows[a] < rows[b]; });
-      sorted.clear();
-      for (uint32_t i : order) {
-        std::memcpy(payloads.data() + sorted.size() * pitch, g->row(slots[i]),
-                    pitch);
-        sorted.push_back(rows[i]);
+/// Brings the rows that have changed home, in pieces.
+Status Session::writeGroupBack(GroupRuntime &group) {
+  constexpr uint32_t most = 1024;
+  size_t pitch = static_cast<size_t>(group.plan->slotBytes);
+  std::vector<uint32_t> rows(most), slots(most);
+  std::vector<char> payloads(most * pitch);
+  uint64_t count = static_cast<uint64_t>(group.plan->rows);
+  uint64_t next = 0;   // home in memory
+  uint32_t cursor = 0; // in the cache
+  while (true) {
+    uint32_t n = 0;
+    if (group.cache) {
+      n = group.cache->collectDirty(&cursor, rows.data(), slots.data(), most);
+    } else {
+      for (; n < most; ++n) {
+        next = group.dirty.next(next, count);
+        if (next >= count)
+          break;
+        rows[n] = slots[n] = static_cast<uint32_t>(next++);
       }
-      TRC_RETURN_IF_ERROR(g->store->load(sorted.data(), n, payloads.data()));
-      g->cache->markClean(slots.data(), n);
     }
+    if (!n)
+      return Status();
+    for (uint32_t i = 0; i < n; ++i)
+      std::memcpy(payloads.data() + i * pitch, group.row(slots[i]), pitch);
+    TRC_RETURN_IF_ERROR(group.store->load(rows.data(), n, payloads.data()));
+    if (group.cache)
+      group.cache->markClean(slots.data(), n);
+    else
+      for (uint32_t i = 0; i < n; ++i)
+        group.dirty.reset(rows[i]);
   }
+}
+
+Status Session::writeBack() {
+  for (auto &g : pipeline->groups)
+    if (Status s = writeGroupBack(*g); !s.ok()) {
+      // A full store refuses and keeps what it has; any other failure ends it.
+      if (s.code() != TRC_NO_SPACE)
+        pipeline->poison(s.clone());
+      return s;
+    }
   return Status();
 }
 
-Status Session::save() {
-  if (savedIsCurrent)
-    return Status(); // nothing has changed since it was closed
+/// Makes this moment durable: changed rows, then what the stores say of it,
+/// then the root. Until the root is there, the roots before it are the state.
+Status Session::commit(
+    const std::vector<char> &newBlob, const std::string &blobName,
+    const std::string &folder,
+    const std::function<Status(const Manifest &, bool &inDoubt)> &writeRoot) {
   TRC_RETURN_IF_ERROR(writeBack());
   Manifest m = Manifest::of(plan);
-  m.sequence = ++sequence;
-  m.seal = static_cast<uint32_t>(randomKey());
+  m.sequence = sequence + 1;
+  m.key = key;
+  m.generation = generation;
   m.step = step;
   m.samples = samples;
   m.lrScale = lrScale;
   m.headState = pipeline->headState;
-  std::string number = std::to_string(m.sequence);
-  const std::string &folder = state->path();
-  std::vector<ManifestGroup> groups = layout();
-  for (size_t g = 0; g < groups.size(); ++g) {
-    GroupRuntime &group = *pipeline->groups[g];
-    if (!group.store)
-      continue;
-    TRC_RETURN_IF_ERROR(group.store->flush());
-    groups[g].index = "index-" + number + "-" + std::to_string(g);
-    groups[g].key = storeKeys[g];
-    TRC_RETURN_IF_ERROR(
-        group.store->saveIndex(folder + "/" + groups[g].index, m.seal));
-    m.groups.push_back(groups[g]);
+  m.groups = stored;
+  size_t cut = 0; // groups whose store is cut
+  Status s = [&] {
+    for (; cut < m.groups.size(); ++cut)
+      TRC_RETURN_IF_ERROR(pipeline->groups[cut]->store->beginCut(m.sequence));
+    for (size_t g = 0; g < m.groups.size(); ++g) {
+      RowStore::Image image;
+      TRC_RETURN_IF_ERROR(pipeline->groups[g]->store->finishCut(image));
+      m.groups[g].index = std::move(image.files);
+    }
+    return writeBlob(folder, blobName, newBlob, m);
+  }();
+  bool inDoubt = false;
+  if (s.ok())
+    s = writeRoot(m, inDoubt);
+  if (!s.ok()) {
+    if (inDoubt) {
+      // It may come back after a power loss: nothing that it names may go.
+      pipeline->poison(s.clone());
+      return s;
+    }
+    for (size_t g = 0; g < cut; ++g)
+      pipeline->groups[g]->store->dropCut();
+    return s;
   }
-  std::vector<uint32_t> bytes;
-  bool memoryHomes = false;
-  for (const ManifestTable &t : m.tables)
-    bytes.push_back(t.recordBytes());
   for (auto &g : pipeline->groups)
-    memoryHomes |= !g->cache;
-  if (memoryHomes) {
-    m.rowsFile = "live-" + number + ".rows";
-    Result<std::unique_ptr<RowsWriter>> writer =
-        RowsWriter::create(folder + "/" + m.rowsFile, bytes, m.seal);
-    if (!writer.ok())
-      return writer.takeStatus();
-    TRC_RETURN_IF_ERROR(eachRow(
-        [&](int table, uint64_t row, const char *record, uint32_t) {
-          return (*writer)->add(static_cast<uint32_t>(table), row, record);
-        },
-        true));
-    TRC_RETURN_IF_ERROR((*writer)->finish());
-    m.rowsBytes = (*writer)->bytes();
-    m.rowsChunks = (*writer)->chunks();
-    m.rowCount = (*writer)->rows();
-  }
-  TRC_RETURN_IF_ERROR(writeBlob(folder, "live-" + number + ".blob", blob, m));
-  TRC_RETURN_IF_ERROR(state->writeClean(m));
-  state->removeLeftovers(m.sequence);
+    g->store->keepCut();
+  sequence = m.sequence;
+  return Status();
+}
+
+/// What these roots retained is free again. They are gone, durably.
+Status Session::forgetRoots(const std::vector<uint64_t> &sequences) {
+  for (auto &g : pipeline->groups)
+    for (uint64_t id : sequences)
+      TRC_RETURN_IF_ERROR(g->store->forget(id));
+  return Status();
+}
+
+/// A store is full and cleaning gains nothing: what the spec says.
+Status Session::makeRoom() {
+  std::lock_guard<std::mutex> lock(rootsMutex);
+  std::vector<StateSource> all = state->roots(nullptr);
+  if (!plan.store.dropOldest || all.size() < 2)
+    return Status(TRC_NO_SPACE,
+                  plan.store.dropOldest
+                      ? "and there is no older checkpoint to give up"
+                      : "train.checkpoint.on_full says error; keep fewer "
+                        "checkpoints, write them more often, or give the tier "
+                        "more capacity");
+  const StateSource &oldest = all.front();
+  log(TRC_LOG_WARNING, "a store is full: giving " + oldest.name + " (step " +
+                           std::to_string(oldest.manifest.step) + ") up");
+  std::vector<uint64_t> removed = {oldest.manifest.sequence};
+  TRC_RETURN_IF_ERROR(oldest.closed ? state->removeClosed()
+                                    : state->removeCheckpoint(oldest.name));
+  return forgetRoots(removed);
+}
+
+/// The closed state; replaces the one before.
+Status Session::save() {
+  if (savedIsCurrent)
+    return Status(); // nothing has changed since it was closed
+  Result<std::optional<StateSource>> before = state->closedState();
+  TRC_RETURN_IF_ERROR(
+      commit(blob, "closed-" + std::to_string(sequence + 1) + ".blob",
+             state->path(), [&](const Manifest &m, bool &inDoubt) {
+               return state->writeClosed(m, inDoubt);
+             }));
   savedIsCurrent = true;
+  if (before.ok() && *before)
+    TRC_RETURN_IF_ERROR(forgetRoots({(*before)->manifest.sequence}));
+  state->removeLeftovers(storeFiles());
   return Status();
 }
 
@@ -168,43 +179,33 @@ Status Session::checkpoint(const void *data, uint64_t bytes, uint32_t keep) {
   Result<std::string> folder = state->beginCheckpoint();
   if (!folder.ok())
     return folder.takeStatus();
-  Manifest m = Manifest::of(plan);
-  m.seal = static_cast<uint32_t>(randomKey());
-  Status s = [&] {
-    std::vector<uint32_t> sizes;
-    for (const ManifestTable &t : m.tables)
-      sizes.push_back(t.recordBytes());
-    Result<std::unique_ptr<RowsWriter>> writer =
-        RowsWriter::create(*folder + "/rows.bin", sizes, m.seal);
-    if (!writer.ok())
-      return writer.takeStatus();
-    TRC_RETURN_IF_ERROR(eachRow(
-        [&](int table, uint64_t row, const char *record, uint32_t) {
-          return (*writer)->add(static_cast<uint32_t>(table), row, record);
-        },
-        false));
-    TRC_RETURN_IF_ERROR((*writer)->finish());
-    m.sequence = sequence + 1;
-    m.step = step;
-    m.samples = samples;
-    m.lrScale = lrScale;
-    m.headState = pipeline->headState;
-    m.rowsFile = "rows.bin";
-    m.rowsBytes = (*writer)->bytes();
-    m.rowsChunks = (*writer)->chunks();
-    m.rowCount = (*writer)->rows();
-    TRC_RETURN_IF_ERROR(writeBlob(*folder, "blob.bin", newBlob, m));
-    return state->commitCheckpoint("ckpt-" + std::to_string(m.step), m);
-  }();
+  std::string name = "ckpt-" + std::to_string(step);
+  std::vector<uint64_t> gone; // a checkpoint of the same step is replaced
+  for (const StateSource &root : state->checkpoints(nullptr))
+    if (root.name == name)
+      gone.push_back(root.manifest.sequence);
+  Status s = commit(newBlob, "blob.bin", *folder,
+                    [&](const Manifest &m, bool &inDoubt) {
+                      return state->commitCheckpoint(name, m, inDoubt);
+                    });
   if (!s.ok()) {
     // The session goes on, and so do the checkpoints that are there.
     state->abandonCheckpoint();
     return s;
   }
-  sequence = m.sequence;
   blob = std::move(newBlob);
   savedIsCurrent = false;
-  return state->prune(keep);
+  // The closed state that the run began with is older than this one.
+  Result<std::optional<StateSource>> closed = state->closedState();
+  if (closed.ok() && *closed)
+    gone.push_back((*closed)->manifest.sequence);
+  TRC_RETURN_IF_ERROR(state->removeClosed());
+  std::vector<uint64_t> pruned;
+  TRC_RETURN_IF_ERROR(state->prune(keep, pruned));
+  gone.insert(gone.end(), pruned.begin(), pruned.end());
+  TRC_RETURN_IF_ERROR(forgetRoots(gone));
+  state->removeLeftovers(storeFiles());
+  return Status();
 }
 
 Status Session::getBlob(void *data, uint64_t *bytes) {

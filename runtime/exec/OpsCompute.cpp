@@ -222,5 +222,5 @@ void Pipeline::segmentUpdate(Batch &b, GroupRuntime &g) {
                    });
   if (!g.cache)
     for (int64_t u = 0; u < rows; ++u)
-      g.written.set(slots[u]);
+      g.dirty.set(slots[u]);
 }

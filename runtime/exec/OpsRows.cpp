@@ -84,10 +84,9 @@ void Pipeline::storeVictims(Batch &b, GroupRuntime &g) {
     std::memcpy(&header, records + v * g.plan->storeBytes, sizeof(header));
     g.victimRows[v] = header.row;
   }
-  Status s = announceWrite();
-  if (s.ok())
-    s = g.store->write(p.writeSlot, g.victimRows.data(), p.victims, records);
-  if (!s.ok())
+  if (Status s =
+          g.store->write(p.writeSlot, g.victimRows.data(), p.victims, records);
+      !s.ok())
     poison(std::move(s));
 }
 

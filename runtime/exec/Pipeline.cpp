@@ -173,18 +173,10 @@ Status Pipeline::prepare(const trc_artifact &artifact, int cpu) {
       g->cache = std::move(*cache);
     } else {
       g->present.resize(count);
-      g->written.resize(count);
+      g->dirty.resize(count);
     }
     groups.push_back(std::move(g));
   }
-  return Status();
-}
-
-Status Pipeline::announceWrite() {
-  std::lock_guard<std::mutex> lock(writeMutex);
-  if (!writeAnnounced && beforeFirstWrite)
-    TRC_RETURN_IF_ERROR(beforeFirstWrite());
-  writeAnnounced = true;
   return Status();
 }
 

@@ -54,6 +54,7 @@ public:
   void resize(uint64_t rows) { words.assign((rows + 63) / 64, 0); }
   bool test(uint64_t row) const { return words[row / 64] >> (row % 64) & 1; }
   void set(uint64_t row) { words[row / 64] |= 1ull << (row % 64); }
+  void reset(uint64_t row) { words[row / 64] &= ~(1ull << (row % 64)); }
   void clear() { std::fill(words.begin(), words.end(), 0); }
   /// The first set bit at or after `row`; `rows` where there is none.
   uint64_t next(uint64_t row, uint64_t rows) const;
@@ -70,7 +71,7 @@ struct GroupRuntime {
   int index = 0;
   Mapping memory;
   RowBits present; // memory home: the row has a value (host lane)
-  RowBits written; // memory home: the row was updated (work lane)
+  RowBits dirty;   // memory home: updated since it was stored (work lane)
   std::unique_ptr<GroupCache> cache;
   std::unique_ptr<RowStore> store;
   std::vector<RowInit> inits;              // by position in plan->tables
@@ -122,11 +123,6 @@ public:
   /// set up by the owner (GroupRuntime::store) before start().
   Status prepare(const trc_artifact &artifact, int cpu);
   void start() { executor.start(); }
-
-  /// Called once before the first write to a store.
-  std::function<Status()> beforeFirstWrite;
-  /// Makes sure that it was called.
-  Status announceWrite();
 
   //--- Producer -------------------------------------------------------------
   /// Checks the shape of the batch, applies overflow and copies it into the
@@ -222,8 +218,6 @@ private:
   std::vector<ProbeLayout> probeLayouts;
   std::vector<PooledLayout> pooledLayouts;
   int inRing = -1, dedupRing = -1, expandedRing = -1, gradsRing = -1;
-  std::mutex writeMutex;
-  bool writeAnnounced = false;
   mutable std::mutex poisonMutex;
   Status poisonReason;
   std::atomic<bool> poisonedFlag{false};
