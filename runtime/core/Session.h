@@ -161,6 +161,7 @@ private:
   std::unique_ptr<Pipeline> pipeline;
   std::vector<ManifestGroup> stored; // per group: its store, without an index
   uint64_t key = 0;                  // of the state
+  uint64_t wipedKey = 0;             // of the state that was here before
   uint32_t generation = 0;           // of the files of the stores
   uint64_t sequence = 0;             // of the last root written
   bool savedIsCurrent = false;       // the closed state on disk is this one

@@ -193,6 +193,7 @@ Result<HomeStores> Session::openStores(const std::vector<ManifestGroup> &groups,
     options.retained = static_cast<uint32_t>(plan.store.retained);
     options.key = stateKey;
     options.create = how.create;
+    options.replaces = wipedKey;
     options.readOnly = how.readOnly;
     options.folder = folder;
     options.prefix = "index-" + std::to_string(g) + "-";

@@ -243,17 +243,12 @@ Status Session::identify(const Manifest *source) {
   return state->writeIdentity(identity);
 }
 
-/// Removes the state, and the stores that it had in files outside of its
-/// folder.
+/// Removes the state. Files outside of its folder stay, to be written over.
 Status Session::wipeState() {
   Result<std::optional<Manifest>> identity = state->identity();
-  uint64_t old = identity.ok() && *identity ? (*identity)->key : 0;
-  TRC_RETURN_IF_ERROR(state->wipe(tierFiles()));
-  if (old)
-    for (const std::string &file : tierFiles())
-      if (!file.empty() && file[0] == '/')
-        TRC_RETURN_IF_ERROR(RowStore::giveUp(file, old));
-  return Status();
+  if (identity.ok() && *identity)
+    wipedKey = (*identity)->key;
+  return state->wipe(storeFiles());
 }
 
 /// Memory, caches and stores of all groups, with the rows of the source.

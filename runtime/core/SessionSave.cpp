@@ -155,6 +155,7 @@ Status Session::save() {
                return state->writeClosed(m, inDoubt);
              }));
   savedIsCurrent = true;
+  std::lock_guard<std::mutex> lock(rootsMutex);
   if (before.ok() && *before)
     TRC_RETURN_IF_ERROR(forgetRoots({(*before)->manifest.sequence}));
   state->removeLeftovers(storeFiles());
@@ -195,6 +196,7 @@ Status Session::checkpoint(const void *data, uint64_t bytes, uint32_t keep) {
   }
   blob = std::move(newBlob);
   savedIsCurrent = false;
+  std::lock_guard<std::mutex> lock(rootsMutex);
   // The closed state that the run began with is older than this one.
   Result<std::optional<StateSource>> closed = state->closedState();
   if (closed.ok() && *closed)
