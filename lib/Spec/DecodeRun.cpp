@@ -49,8 +49,11 @@ void decodeTrain(Reading &reading, const Yaml &node, Train &train) {
     train.metrics = std::move(list);
   }
   if (const Yaml *checkpoint = fields.get("checkpoint")) {
-    Fields sub(reading, *checkpoint, "train.checkpoint", {"every", "keep"});
+    Fields sub(reading, *checkpoint, "train.checkpoint",
+               {"every", "keep", "churn", "on_full"});
     sub.integer("keep", 1, 1000000, train.checkpoint.keep);
+    sub.real("churn", {0.0, 1.0}, train.checkpoint.churn);
+    sub.word("on_full", train.checkpoint.onFull);
     if (const Yaml *every = sub.get("every")) {
       int64_t steps;
       if (every->isScalar() &&

@@ -219,7 +219,9 @@ void Printer::train() {
     checkpoint.whole("every", train.checkpoint.everySteps);
   if (train.checkpoint.everySeconds > 0)
     checkpoint.add("every", printDuration(train.checkpoint.everySeconds));
-  checkpoint.whole("keep", train.checkpoint.keep);
+  checkpoint.whole("keep", train.checkpoint.keep)
+      .real("churn", train.checkpoint.churn)
+      .add("on_full", name(train.checkpoint.onFull.value).str());
   os << "  checkpoint: " << checkpoint.str() << "\n";
   const LrSchedule &lr = train.lrSchedule;
   Flow schedule;

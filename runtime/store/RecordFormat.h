@@ -42,16 +42,6 @@ constexpr uint64_t deviceBufferBytes(uint64_t largestStoreBytes) {
   return recordSpan(largestStoreBytes, 4096);
 }
 
-/// Memory that a store holds: the list of rows, the order of queued writes,
-/// and batches of reads in flight (about one more than write slots). Without
-/// the device's buffers, see deviceMemory().
-constexpr uint64_t rowStoreMemory(uint64_t rows, uint64_t writeSlots,
-                                  uint64_t maxBatch, uint64_t depth) {
-  constexpr uint64_t item = 8, request = 128;
-  return (rows + 63) / 64 * 8 + writeSlots * maxBatch * item + depth * request +
-         (writeSlots + 1) * (maxBatch * item + depth * request);
-}
-
 } // namespace trc
 
 #endif // TERRACE_RUNTIME_STORE_RECORDFORMAT_H

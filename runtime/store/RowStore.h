@@ -119,12 +119,9 @@ public:
                                                 const RowStoreOptions &options);
   ~RowStore();
 
-  /// Memory that a store holds, without the device's buffers: location and
-  /// marks per row, marks per record place and retained checkpoint, requests.
-  static uint64_t memoryBytes(uint64_t rows, const StoreGeometry &geometry,
-                              uint64_t storeBytes, uint32_t retained,
-                              uint64_t writeSlots, uint64_t maxWrites,
-                              uint64_t depth);
+  /// Memory that this store holds, without the device's buffers
+  /// (rowStoreMemory).
+  uint64_t memoryBytes() const;
 
   //--- Reads ----------------------------------------------------------------
   /// Starts the batch and returns at once. A row that was never written is an

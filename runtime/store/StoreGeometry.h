@@ -60,6 +60,23 @@ constexpr double storeFill(uint32_t keep, double churn) {
   return 1.5 + (keep ? keep : 1) * churn;
 }
 
+/// Memory that a store holds, without the device's buffers: place and marks of
+/// every row, marks of every place for each checkpoint and the cut, segments,
+/// queued writes, and batches of reads in flight (about one more than write
+/// slots).
+constexpr uint64_t rowStoreMemory(uint64_t rows, uint64_t storeBytes,
+                                  const StoreGeometry &geometry,
+                                  uint32_t retained, uint64_t writeSlots,
+                                  uint64_t maxBatch, uint64_t depth) {
+  constexpr uint64_t item = 8, request = 128, segment = 64;
+  uint64_t places = geometry.segmentBytes / storeBytes * geometry.segments;
+  return rows * 4 + (rows + 63) / 64 * 16 +
+         (uint64_t(retained) + 2) * ((places + 63) / 64 * 8) +
+         geometry.segments * segment + writeSlots * maxBatch * item +
+         depth * request +
+         (writeSlots + 1) * (maxBatch * item + depth * request);
+}
+
 } // namespace trc
 
 #endif // TERRACE_RUNTIME_STORE_STOREGEOMETRY_H

@@ -117,6 +117,8 @@ LogicalResult Reader::tiers() {
     t.perWorker = op.getPerWorker();
     if (op.getDriveWritesPerDay())
       t.driveWritesPerDay = op.getDriveWritesPerDay()->convertToDouble();
+    if (op.getPath())
+      t.extents = static_cast<int>(op.getPath()->size());
     p.tiers.push_back(t);
     result.tierLocs.push_back(op.getLoc());
   }
@@ -290,6 +292,8 @@ LogicalResult Reader::pins() {
   result.lookaheadLoc = locOf(pins, "lookahead_loc");
   if (auto workers = pins.getAs<IntegerAttr>("workers"))
     p.workers = static_cast<int>(workers.getInt());
+  p.storeSpace = emb::storeSpaceOf(module);
+  p.storeRetained = emb::storeRetainedOf(module);
   if (p.workers < 1)
     return module.emitError("workers must be 1 or more, not ") << p.workers;
   if (auto device = pins.getAs<StringAttr>("device"))
