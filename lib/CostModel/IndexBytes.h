@@ -1,3 +1,13 @@
+//===- IndexBytes.h - Stores: bytes on the tier and in memory ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Asked from the runtime's own classes, so that bound and use cannot differ.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TERRACE_LIB_COSTMODEL_INDEXBYTES_H
+#define TERRACE_LIB_COSTMODEL_INDEXBYTES_H
+
 #include "runtime/cache/GroupCache.h"
 #include "runtime/core/RingLayout.h"
 #include "runtime/store/RecordFormat.h"

@@ -8,12 +8,12 @@
 // roots, SessionRows.cpp looks at rows, Session.cpp runs batches.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TERRACE_RUNTIME_CORE_SESSION_H
-#define TERRACE_RUNTIME_CORE_SESSION_H
+#ifndef TERRACE_RUNTIME_SESSION_SESSION_H
+#define TERRACE_RUNTIME_SESSION_SESSION_H
 
-#include "runtime/checkpoint/StateDir.h"
-#include "runtime/core/Artifact.h"
 #include "runtime/exec/Pipeline.h"
+#include "runtime/session/Artifact.h"
+#include "runtime/session/StateReader.h"
 #include "runtime/stats/ChromeTrace.h"
 #include "terrace-rt/session.h"
 
@@ -25,26 +25,6 @@
 #include <vector>
 
 namespace trc {
-
-/// Stores on devices, for a plan's layout or for that of a closed state.
-struct HomeStores {
-  std::vector<std::string> locked; // tier files that are held
-  std::vector<Fd> locks;
-  std::vector<std::unique_ptr<Device>> devices;  // outlive the stores
-  std::vector<std::unique_ptr<RowStore>> stores; // per group
-  std::vector<std::string> scratch;              // files to remove
-  HomeStores() = default;
-  HomeStores(HomeStores &&) = default;
-  HomeStores &operator=(HomeStores &&) = default;
-};
-
-/// How stores are opened.
-struct OpenMode {
-  bool create = false;   // new and empty, ours to write
-  bool readOnly = false; // an existing one, to look at
-  bool scratch = false;  // new, in files without a name
-  bool forPlan = false;  // of the plan's groups, in their order
-};
 
 uint64_t randomKey();
 
@@ -77,9 +57,6 @@ public:
   bool ownProcess() const;
 
 private:
-  using RowTaker = std::function<Status(int table, uint64_t row,
-                                        const char *record, uint32_t bytes)>;
-
   Session() = default;
 
   // SessionOpen.cpp
@@ -89,6 +66,7 @@ private:
   Status identify(const Manifest *source);
   Status findSource(const trc_open_options &options,
                     std::optional<StateSource> &source);
+  StoresOptions storesOptions();
   Status setUp(std::optional<StateSource> &source);
   Status findInitSource(const char *folder, std::unique_ptr<StateDir> &otherDir,
                         std::optional<StateSource> &other,
@@ -107,12 +85,8 @@ private:
   std::vector<std::string> tierFiles() const;
   /// Those, and the store of the memory tiers.
   std::vector<std::string> storeFiles() const;
-  Result<HomeStores> openStores(const std::vector<ManifestGroup> &groups,
-                                uint64_t key, const std::string &folder,
-                                const OpenMode &how);
   Status adoptRoots(const StateSource &source);
   Status loadMemory(GroupRuntime &group);
-  Status readSource(const StateSource &source, const RowTaker &take);
   /// Rows of the source's tables into ours by tableMap (-1: not taken).
   Status loadRows(const StateSource &source, const std::vector<int> &tableMap);
 
@@ -186,4 +160,4 @@ private:
 
 } // namespace trc
 
-#endif // TERRACE_RUNTIME_CORE_SESSION_H
+#endif // TERRACE_RUNTIME_SESSION_SESSION_H

@@ -7,7 +7,7 @@
 // space of what it retained is used again.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/core/Session.h"
+#include "runtime/session/Session.h"
 #include "runtime/store/Crc32c.h"
 
 #include <cstring>

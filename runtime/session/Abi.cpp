@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Hash.h"
-#include "runtime/core/Session.h"
+#include "runtime/session/Session.h"
 
 #include <cstring>
 #include <new>

@@ -1,4 +1,4 @@
-//===- SessionLoad.cpp - Opens stores and takes rows from a state ---------===//
+//===- SessionLoad.cpp - Lays stores out and takes rows from a state ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -7,16 +7,11 @@
 // state loads whatever plan it was trained under.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/core/Session.h"
+#include "runtime/session/Session.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <map>
-#include <sys/file.h>
-#include <unistd.h>
 
 using namespace trc;
 
@@ -94,131 +89,6 @@ bool Session::sameLayout(const Manifest &manifest) const {
   return true;
 }
 
-/// Holds a tier file for as long as the stores live: two states, or two tiers,
-/// that name one file would write over each other.
-static Status lockTierFile(const std::string &path, bool write,
-                           HomeStores &homes) {
-  for (const auto &known : homes.locked)
-    if (known == path)
-      return Status();
-  if (write)
-    TRC_RETURN_IF_ERROR(makeFolders(folderOf(path)));
-  Fd fd(::open(path.c_str(),
-               (write ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NONBLOCK,
-               0644));
-  if (!fd.open())
-    return !write && errno == ENOENT
-               ? Status(TRC_NOT_FOUND, "the tier file '" + path +
-                                           "' of the state is missing; use a "
-                                           "checkpoint")
-               : Status::ioError("cannot open the tier file", path, errno);
-  if (::flock(fd.get(), (write ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0)
-    return errno == EWOULDBLOCK
-               ? Status(TRC_LOCKED, "the tier file '" + path +
-                                        "' is in use by another state, tier or "
-                                        "process; every state and tier needs a "
-                                        "file of its own")
-               : Status::ioError("cannot lock the tier file", path, errno);
-  homes.locked.push_back(path);
-  homes.locks.push_back(std::move(fd));
-  return Status();
-}
-
-/// A file without a name in the end, for a session that must change no byte.
-static std::string scratchName(const std::string &path, size_t number) {
-  if (::access(folderOf(path).c_str(), W_OK) == 0)
-    return path + ".read-" + std::to_string(::getpid());
-  const char *tmp = std::getenv("TMPDIR");
-  return std::string(tmp && *tmp ? tmp : "/tmp") + "/terrace-read-" +
-         std::to_string(::getpid()) + "-" + std::to_string(number);
-}
-
-Result<HomeStores> Session::openStores(const std::vector<ManifestGroup> &groups,
-                                       uint64_t stateKey,
-                                       const std::string &folder,
-                                       const OpenMode &how) {
-  HomeStores homes;
-  homes.stores.resize(groups.size());
-  uint32_t depth = 64;
-  for (const LanePlan &lane : plan.lanes)
-    if (lane.kind == LaneKind::io)
-      depth = static_cast<uint32_t>(std::min(lane.depth, 4096));
-  if (!how.scratch)
-    for (const ManifestGroup &group : groups)
-      for (const auto &e : group.extents)
-        TRC_RETURN_IF_ERROR(
-            lockTierFile(inFolder(folder, e.path), !how.readOnly, homes));
-  uint64_t largest = 0;
-  for (const ManifestGroup &group : groups)
-    largest = std::max(largest, static_cast<uint64_t>(group.storeBytes));
-  // One device per set of files: the groups of a tier share it.
-  std::vector<std::string> keys, scratch;
-  for (size_t g = 0; g < groups.size(); ++g) {
-    const ManifestGroup &group = groups[g];
-    std::string key;
-    for (const auto &e : group.extents)
-      key += e.path + '\n';
-    auto known = std::find(keys.begin(), keys.end(), key);
-    if (known == keys.end()) {
-      DeviceOptions options;
-      options.depth = depth;
-      options.bufferBytes = static_cast<uint32_t>(deviceBufferBytes(largest));
-      Result<std::unique_ptr<Device>> device = openDevice(options);
-      if (!device.ok())
-        return device.takeStatus();
-      homes.devices.push_back(std::move(*device));
-      keys.push_back(key);
-      known = keys.end() - 1;
-    }
-    Device &device = *homes.devices[static_cast<size_t>(known - keys.begin())];
-    RowStoreOptions options;
-    for (const auto &e : group.extents) {
-      std::string path = inFolder(folder, e.path);
-      if (how.scratch) {
-        size_t number = static_cast<size_t>(known - keys.begin()) * 64 +
-                        options.extents.size();
-        path = scratchName(path, number);
-        scratch.push_back(path);
-      }
-      options.extents.push_back({path, e.base});
-    }
-    options.group =
-        how.forPlan ? plan.groups[g].name
-                    : "number " + std::to_string(g) + " of '" + folder + "'";
-    options.rows = static_cast<uint32_t>(group.rows);
-    options.payloadBytes = static_cast<uint32_t>(group.payloadBytes);
-    options.storeBytes = static_cast<uint32_t>(group.storeBytes);
-    options.geometry = group.geometry;
-    options.depth = depth;
-    options.retained = static_cast<uint32_t>(plan.store.retained);
-    options.key = stateKey;
-    options.create = how.create;
-    options.replaces = wipedKey;
-    options.readOnly = how.readOnly;
-    options.folder = folder;
-    options.prefix = "index-" + std::to_string(g) + "-";
-    if (how.forPlan) {
-      int ring = plan.findRing(RingRole::writebuf, static_cast<int>(g));
-      options.writeSlots =
-          ring < 0 ? 1 : static_cast<uint32_t>(plan.rings[ring].depth);
-      options.maxWrites = static_cast<uint32_t>(plan.groups[g].maxMiss);
-      if (!how.readOnly && !how.scratch)
-        options.onFull = [this] { return makeRoom(); };
-    }
-    Result<std::unique_ptr<RowStore>> store = RowStore::open(device, options);
-    if (!store.ok()) {
-      for (const std::string &file : scratch)
-        ::unlink(file.c_str());
-      return store.takeStatus();
-    }
-    homes.stores[g] = std::move(*store);
-  }
-  // Without a name, a file goes when its last user does, also after a crash.
-  for (const std::string &file : scratch)
-    ::unlink(file.c_str());
-  return Result<HomeStores>(std::move(homes));
-}
-
 /// Takes over what is on the tiers: the rows of the source, and what the other
 /// roots retain.
 Status Session::adoptRoots(const StateSource &source) {
@@ -264,33 +134,6 @@ Status Session::loadMemory(GroupRuntime &group) {
   });
 }
 
-Status Session::readSource(const StateSource &source, const RowTaker &take) {
-  const Manifest &m = source.manifest;
-  OpenMode how;
-  how.readOnly = true;
-  std::string folder =
-      source.closed ? source.folder : folderOf(folderOf(source.folder));
-  Result<HomeStores> old = openStores(m.groups, m.key, folder, how);
-  if (!old.ok())
-    return old.takeStatus();
-  for (size_t g = 0; g < m.groups.size(); ++g) {
-    const ManifestGroup &group = m.groups[g];
-    RowStore &store = *old->stores[g];
-    TRC_RETURN_IF_ERROR(store.adopt({m.sequence, group.index}, true));
-    TRC_RETURN_IF_ERROR(store.scan([&](uint32_t row, const char *payload) {
-      size_t k = group.tables.size() - 1;
-      while (k > 0 && group.rowBase[k] > static_cast<int64_t>(row))
-        --k;
-      int table = group.tables[k];
-      return take(table, row - static_cast<uint64_t>(group.rowBase[k]), payload,
-                  m.tables[table].recordBytes());
-    }));
-  }
-  // Stores end before their devices.
-  old->stores.clear();
-  return Status();
-}
-
 Status Session::loadRows(const StateSource &source,
                          const std::vector<int> &tableMap) {
   // Rows for a store are collected and written in rising order.
@@ -323,8 +166,11 @@ Status Session::loadRows(const StateSource &source,
     p.payloads.clear();
     return Status();
   };
-  TRC_RETURN_IF_ERROR(readSource(
-      source, [&](int from, uint64_t row, const char *record, uint32_t bytes) {
+  Result<std::unique_ptr<StateReader>> reader = StateReader::open(source);
+  if (!reader.ok())
+    return reader.takeStatus();
+  TRC_RETURN_IF_ERROR((*reader)->scan(
+      [&](int from, uint64_t row, const char *record, uint32_t bytes) {
         int to = tableMap[from];
         if (to < 0 || row >= static_cast<uint64_t>(plan.tables[to].rows))
           return Status();

@@ -8,7 +8,7 @@
 // reading sessions change no byte and copy into files without a name.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/core/Session.h"
+#include "runtime/session/Session.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -251,13 +251,36 @@ Status Session::wipeState() {
   return state->wipe(storeFiles());
 }
 
+StoresOptions Session::storesOptions() {
+  StoresOptions how;
+  how.key = key;
+  how.replaces = wipedKey;
+  how.folder = state->path();
+  how.retained = static_cast<uint32_t>(plan.store.retained);
+  for (const LanePlan &lane : plan.lanes)
+    if (lane.kind == LaneKind::io)
+      how.depth = static_cast<uint32_t>(std::min(lane.depth, 4096));
+  for (size_t g = 0; g < plan.groups.size(); ++g) {
+    StoresOptions::Writer writer;
+    writer.name = plan.groups[g].name;
+    int ring = plan.findRing(RingRole::writebuf, static_cast<int>(g));
+    if (ring >= 0) {
+      writer.writeSlots = static_cast<uint32_t>(plan.rings[ring].depth);
+      writer.maxWrites = static_cast<uint32_t>(plan.groups[g].maxMiss);
+    }
+    how.writers.push_back(std::move(writer));
+  }
+  if (mode == TRC_TRAIN)
+    how.onFull = [this] { return makeRoom(); };
+  return how;
+}
+
 /// Memory, caches and stores of all groups, with the rows of the source.
 Status Session::setUp(std::optional<StateSource> &source) {
   bool train = mode == TRC_TRAIN;
   TRC_RETURN_IF_ERROR(pipeline->prepare(artifact->get(), cpu));
   bool live = source && sameLayout(source->manifest);
-  OpenMode how;
-  how.forPlan = true;
+  StoresOptions how = storesOptions();
   if (live) {
     // The geometry is what the files were made with.
     generation = source->manifest.generation;
@@ -272,7 +295,7 @@ Status Session::setUp(std::optional<StateSource> &source) {
   }
   for (ManifestGroup &group : stored)
     group.index.clear();
-  Result<HomeStores> opened = openStores(stored, key, state->path(), how);
+  Result<HomeStores> opened = openStores(stored, how);
   if (!opened.ok())
     return opened.takeStatus();
   homes = std::move(*opened);

@@ -6,8 +6,8 @@
 // or at home; or it was never written and is its initial value.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/core/Session.h"
 #include "runtime/exec/FpEnv.h"
+#include "runtime/session/Session.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 // release or a failed forward; they end in order.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/core/Session.h"
+#include "runtime/session/Session.h"
 
 #include "runtime/stats/Stats.h"
 
