@@ -171,9 +171,12 @@ Status Pipeline::prepare(const trc_artifact &artifact, int cpu) {
       if (!cache.ok())
         return cache.takeStatus();
       g->cache = std::move(*cache);
+      g->storedSlots = std::make_unique<bool[]>(options.writeSlots);
+      std::fill_n(g->storedSlots.get(), options.writeSlots, true);
     } else {
       g->present.resize(count);
       g->dirty.resize(count);
+      g->cutRows.resize(count);
     }
     groups.push_back(std::move(g));
   }

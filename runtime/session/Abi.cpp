@@ -183,6 +183,20 @@ trc_status trc_checkpoint(trc_session *session, const void *blob,
   });
 }
 
+trc_status trc_checkpoint_begin(trc_session *session, const void *blob,
+                                uint64_t blob_bytes, uint32_t keep,
+                                trc_error *error) {
+  return withSession(session, error, [&](Session &s) {
+    return s.checkpointBegin(blob, blob_bytes, keep);
+  });
+}
+
+trc_status trc_checkpoint_wait(trc_session *session, int32_t block,
+                               trc_error *error) {
+  return withSession(session, error,
+                     [&](Session &s) { return s.checkpointWait(block != 0); });
+}
+
 trc_status trc_get_blob(trc_session *session, void *data, uint64_t *bytes,
                         trc_error *error) {
   return withSession(session, error,

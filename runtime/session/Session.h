@@ -22,6 +22,7 @@
 #include <mutex>
 #include <string>
 #include <sys/types.h>
+#include <thread>
 #include <vector>
 
 namespace trc {
@@ -49,6 +50,8 @@ public:
   Status readState(const char *table, int32_t slot, const int64_t *rows,
                    int64_t count, float *out);
   Status checkpoint(const void *blob, uint64_t bytes, uint32_t keep);
+  Status checkpointBegin(const void *blob, uint64_t bytes, uint32_t keep);
+  Status checkpointWait(bool block);
   Status getBlob(void *data, uint64_t *bytes);
   Status stats(const char **json);
   void cancel();
@@ -91,13 +94,17 @@ private:
   Status loadRows(const StateSource &source, const std::vector<int> &tableMap);
 
   // SessionSave.cpp
+  /// A root on its way to disk.
+  struct Commit {
+    Manifest manifest;
+    std::vector<char> blob;
+    bool closed = false; // of a close; else a checkpoint
+    uint32_t keep = 0;
+  };
   Status save();
-  Status writeBack();
-  Status writeGroupBack(GroupRuntime &group);
-  Status commit(
-      const std::vector<char> &newBlob, const std::string &blobName,
-      const std::string &folder,
-      const std::function<Status(const Manifest &, bool &inDoubt)> &writeRoot);
+  Status beginCommit(Commit &c);
+  Status finishCommit(Commit &c);
+  Status joinCheckpoint();
   Status forgetRoots(const std::vector<uint64_t> &sequences);
   Status makeRoom();
   Status writeBlob(const std::string &folder, const std::string &name,
@@ -140,6 +147,9 @@ private:
   uint64_t sequence = 0;             // of the last root written
   bool savedIsCurrent = false;       // the closed state on disk is this one
   std::mutex rootsMutex;             // roots and what they retain
+  std::thread committer;             // writes a checkpoint
+  Status commitStatus;               // its outcome, once it is joined
+  std::atomic<bool> committing{false};
   std::vector<char> blob;
 
   int handoffOp = 0, resumeOp = 0;

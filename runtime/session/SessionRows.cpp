@@ -217,6 +217,9 @@ Status Session::writeRows(const char *name, const int64_t *rows, int64_t count,
     order.emplace_back(static_cast<uint32_t>(table->rowBase + rows[i]), i);
   }
   std::sort(order.begin(), order.end());
+  // Rows are written in place: nothing may be pending.
+  if (Status before = joinCheckpoint(); !before.ok())
+    return before;
   savedIsCurrent = false;
   for (size_t k = 0; k < order.size(); ++k) {
     if (k + 1 < order.size() && order[k + 1].first == order[k].first)

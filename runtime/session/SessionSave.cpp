@@ -2,11 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Both are the same: rows that have changed go to their stores, the stores are
-// cut, and a root names what they say. A root is removed, durably, before the
+// Both are the same: between two steps the stores are cut, rows that have
+// changed follow, and a root names what the stores say. A checkpoint does all
+// but the cut on a thread of its own. A root is removed, durably, before the
 // space of what it retained is used again.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/io/Files.h"
 #include "runtime/session/Session.h"
 #include "runtime/store/Crc32c.h"
 
@@ -25,59 +27,17 @@ Status Session::writeBlob(const std::string &folder, const std::string &name,
   return writeFile(folder + "/" + name, data.data(), data.size());
 }
 
-/// Brings the rows that have changed home, in pieces.
-Status Session::writeGroupBack(GroupRuntime &group) {
-  constexpr uint32_t most = 1024;
-  size_t pitch = static_cast<size_t>(group.plan->slotBytes);
-  std::vector<uint32_t> rows(most), slots(most);
-  std::vector<char> payloads(most * pitch);
-  uint64_t count = static_cast<uint64_t>(group.plan->rows);
-  uint64_t next = 0;   // home in memory
-  uint32_t cursor = 0; // in the cache
-  while (true) {
-    uint32_t n = 0;
-    if (group.cache) {
-      n = group.cache->collectDirty(&cursor, rows.data(), slots.data(), most);
-    } else {
-      for (; n < most; ++n) {
-        next = group.dirty.next(next, count);
-        if (next >= count)
-          break;
-        rows[n] = slots[n] = static_cast<uint32_t>(next++);
-      }
-    }
-    if (!n)
-      return Status();
-    for (uint32_t i = 0; i < n; ++i)
-      std::memcpy(payloads.data() + i * pitch, group.row(slots[i]), pitch);
-    TRC_RETURN_IF_ERROR(group.store->load(rows.data(), n, payloads.data()));
-    if (group.cache)
-      group.cache->markClean(slots.data(), n);
-    else
-      for (uint32_t i = 0; i < n; ++i)
-        group.dirty.reset(rows[i]);
-  }
-}
-
-Status Session::writeBack() {
-  for (auto &g : pipeline->groups)
-    if (Status s = writeGroupBack(*g); !s.ok()) {
-      // A full store refuses and keeps what it has; any other failure ends it.
-      if (s.code() != TRC_NO_SPACE)
-        pipeline->poison(s.clone());
-      return s;
-    }
-  return Status();
-}
-
-/// Makes this moment durable: changed rows, then what the stores say of it,
-/// then the root. Until the root is there, the roots before it are the state.
-Status Session::commit(
-    const std::vector<char> &newBlob, const std::string &blobName,
-    const std::string &folder,
-    const std::function<Status(const Manifest &, bool &inDoubt)> &writeRoot) {
-  TRC_RETURN_IF_ERROR(writeBack());
-  Manifest m = Manifest::of(plan);
+/// Between two steps: everything that the root will say, but for the rows that
+/// are not stored yet.
+Status Session::beginCommit(Commit &c) {
+  // The trainer is here, so no update can begin: let the last one end.
+  if (ended > 0)
+    for (size_t op = 0; op < plan.ops.size(); ++op)
+      if (plan.ops[op].kind == OpKind::segmentUpdate &&
+          !pipeline->executor.waitEnd(static_cast<int>(op), ended - 1))
+        return interruptedStatus();
+  Manifest &m = c.manifest;
+  m = Manifest::of(plan);
   m.sequence = sequence + 1;
   m.key = key;
   m.generation = generation;
@@ -86,33 +46,69 @@ Status Session::commit(
   m.lrScale = lrScale;
   m.headState = pipeline->headState;
   m.groups = stored;
-  size_t cut = 0; // groups whose store is cut
+  return pipeline->beginCut(m.sequence);
+}
+
+/// Makes the cut durable: rows, then what the stores say of them, then the
+/// root. Until the root is there, the roots before it are the state.
+Status Session::finishCommit(Commit &c) {
+  Manifest &m = c.manifest;
+  std::string folder = state->path();
   Status s = [&] {
-    for (; cut < m.groups.size(); ++cut)
-      TRC_RETURN_IF_ERROR(pipeline->groups[cut]->store->beginCut(m.sequence));
+    TRC_RETURN_IF_ERROR(pipeline->drainCut());
     for (size_t g = 0; g < m.groups.size(); ++g) {
       RowStore::Image image;
       TRC_RETURN_IF_ERROR(pipeline->groups[g]->store->finishCut(image));
       m.groups[g].index = std::move(image.files);
     }
-    return writeBlob(folder, blobName, newBlob, m);
+    if (c.closed)
+      return writeBlob(folder, "closed-" + std::to_string(m.sequence) + ".blob",
+                       c.blob, m);
+    Result<std::string> begun = state->beginCheckpoint();
+    if (!begun.ok())
+      return begun.takeStatus();
+    return writeBlob(*begun, "blob.bin", c.blob, m);
   }();
+  pipeline->endCut();
+  std::lock_guard<std::mutex> lock(rootsMutex);
+  std::vector<uint64_t> gone; // roots that this one takes the place of
   bool inDoubt = false;
-  if (s.ok())
-    s = writeRoot(m, inDoubt);
+  if (s.ok()) {
+    Result<std::optional<StateSource>> before = state->closedState();
+    if (before.ok() && *before)
+      gone.push_back((*before)->manifest.sequence);
+    std::string name = "ckpt-" + std::to_string(m.step);
+    if (!c.closed)
+      for (const StateSource &root : state->checkpoints(nullptr))
+        if (root.name == name)
+          gone.push_back(root.manifest.sequence);
+    s = c.closed ? state->writeClosed(m, inDoubt)
+                 : state->commitCheckpoint(name, m, inDoubt);
+  }
   if (!s.ok()) {
     if (inDoubt) {
       // It may come back after a power loss: nothing that it names may go.
       pipeline->poison(s.clone());
       return s;
     }
-    for (size_t g = 0; g < cut; ++g)
-      pipeline->groups[g]->store->dropCut();
+    // The session goes on, and so do the roots that are there.
+    for (auto &g : pipeline->groups)
+      g->store->dropCut();
+    if (!c.closed)
+      state->abandonCheckpoint();
     return s;
   }
   for (auto &g : pipeline->groups)
     g->store->keepCut();
   sequence = m.sequence;
+  if (!c.closed) {
+    TRC_RETURN_IF_ERROR(state->removeClosed());
+    std::vector<uint64_t> pruned;
+    TRC_RETURN_IF_ERROR(state->prune(c.keep, pruned));
+    gone.insert(gone.end(), pruned.begin(), pruned.end());
+  }
+  TRC_RETURN_IF_ERROR(forgetRoots(gone));
+  state->removeLeftovers(storeFiles());
   return Status();
 }
 
@@ -148,66 +144,71 @@ Status Session::makeRoom() {
 Status Session::save() {
   if (savedIsCurrent)
     return Status(); // nothing has changed since it was closed
-  Result<std::optional<StateSource>> before = state->closedState();
-  TRC_RETURN_IF_ERROR(
-      commit(blob, "closed-" + std::to_string(sequence + 1) + ".blob",
-             state->path(), [&](const Manifest &m, bool &inDoubt) {
-               return state->writeClosed(m, inDoubt);
-             }));
+  Commit c;
+  c.closed = true;
+  c.blob = blob;
+  TRC_RETURN_IF_ERROR(beginCommit(c));
+  TRC_RETURN_IF_ERROR(finishCommit(c));
   savedIsCurrent = true;
-  std::lock_guard<std::mutex> lock(rootsMutex);
-  if (before.ok() && *before)
-    TRC_RETURN_IF_ERROR(forgetRoots({(*before)->manifest.sequence}));
-  state->removeLeftovers(storeFiles());
   return Status();
 }
 
-Status Session::checkpoint(const void *data, uint64_t bytes, uint32_t keep) {
+/// Ends the thread of the last checkpoint; its failure is reported once.
+Status Session::joinCheckpoint() {
+  if (committer.joinable())
+    committer.join();
+  Status s = std::move(commitStatus);
+  commitStatus = Status();
+  return s;
+}
+
+Status Session::checkpointBegin(const void *data, uint64_t bytes,
+                                uint32_t keep) {
   if (mode != TRC_TRAIN)
     return Status(TRC_BAD_ARGUMENT,
                   "checkpoint in a session that was not opened to train");
   if (bytes && !data)
     return Status(TRC_BAD_ARGUMENT, "blob is null but blob_bytes is not 0");
-  std::unique_lock<std::mutex> producerRole(producer, std::try_to_lock);
-  std::unique_lock<std::mutex> trainerRole(trainer, std::try_to_lock);
-  if (!producerRole || !trainerRole)
-    return Status(TRC_OUT_OF_ORDER,
-                  "checkpoint while another thread is in a call");
+  std::unique_lock<std::mutex> role(trainer, std::try_to_lock);
+  if (!role)
+    return Status(
+        TRC_OUT_OF_ORDER,
+        "checkpoint while another thread is in a call of the trainer");
   TRC_RETURN_IF_ERROR(usable());
-  TRC_RETURN_IF_ERROR(quiet());
-  std::vector<char> newBlob(static_cast<const char *>(data),
-                            static_cast<const char *>(data) + bytes);
-  Result<std::string> folder = state->beginCheckpoint();
-  if (!folder.ok())
-    return folder.takeStatus();
-  std::string name = "ckpt-" + std::to_string(step);
-  std::vector<uint64_t> gone; // a checkpoint of the same step is replaced
-  for (const StateSource &root : state->checkpoints(nullptr))
-    if (root.name == name)
-      gone.push_back(root.manifest.sequence);
-  Status s = commit(newBlob, "blob.bin", *folder,
-                    [&](const Manifest &m, bool &inDoubt) {
-                      return state->commitCheckpoint(name, m, inDoubt);
-                    });
-  if (!s.ok()) {
-    // The session goes on, and so do the checkpoints that are there.
-    state->abandonCheckpoint();
-    return s;
-  }
-  blob = std::move(newBlob);
+  if (forwarded)
+    return Status(TRC_OUT_OF_ORDER,
+                  "checkpoint between forward and backward of a batch; end it "
+                  "with backward or release first");
+  TRC_RETURN_IF_ERROR(joinCheckpoint());
+  auto c = std::make_shared<Commit>();
+  c->keep = keep;
+  c->blob.assign(static_cast<const char *>(data),
+                 static_cast<const char *>(data) + bytes);
+  TRC_RETURN_IF_ERROR(beginCommit(*c));
+  blob = c->blob;
   savedIsCurrent = false;
-  std::lock_guard<std::mutex> lock(rootsMutex);
-  // The closed state that the run began with is older than this one.
-  Result<std::optional<StateSource>> closed = state->closedState();
-  if (closed.ok() && *closed)
-    gone.push_back((*closed)->manifest.sequence);
-  TRC_RETURN_IF_ERROR(state->removeClosed());
-  std::vector<uint64_t> pruned;
-  TRC_RETURN_IF_ERROR(state->prune(keep, pruned));
-  gone.insert(gone.end(), pruned.begin(), pruned.end());
-  TRC_RETURN_IF_ERROR(forgetRoots(gone));
-  state->removeLeftovers(storeFiles());
+  committing = true;
+  committer = std::thread([this, c] {
+    blockSignalsInThisThread();
+    commitStatus = finishCommit(*c);
+    committing = false;
+  });
   return Status();
+}
+
+Status Session::checkpointWait(bool block) {
+  std::unique_lock<std::mutex> role(trainer, std::try_to_lock);
+  if (!role)
+    return Status(TRC_OUT_OF_ORDER, "checkpoint_wait while another thread is "
+                                    "in a call of the trainer");
+  if (!block && committing)
+    return Status(TRC_WOULD_BLOCK, "the checkpoint is still being written");
+  return joinCheckpoint();
+}
+
+Status Session::checkpoint(const void *data, uint64_t bytes, uint32_t keep) {
+  TRC_RETURN_IF_ERROR(checkpointBegin(data, bytes, keep));
+  return checkpointWait(true);
 }
 
 Status Session::getBlob(void *data, uint64_t *bytes) {

@@ -173,6 +173,8 @@ public:
   /// time in proportion to the rows changed since the last cut.
   Status beginCut(uint64_t id, const uint32_t *pending = nullptr,
                   uint64_t count = 0);
+  /// More pending rows, before anything is written after beginCut().
+  void addPending(const uint32_t *rows, uint32_t count);
   /// Pending rows whose value at the cut has not been written yet.
   uint64_t cutPending() const;
   /// Waits for the pending rows and the writes up to the cut, makes them
