@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/checkpoint/StateDir.h"
 
+#include "runtime/checkpoint/FileSystem.h"
 #include "runtime/store/Crc32c.h"
 
 #include <algorithm>
@@ -234,7 +235,7 @@ void StateDir::removeLeftovers(const std::vector<std::string> &tierFiles) {
                 name == "manifest.json.tmp";
     // A file that cannot be removed only takes space.
     if (ours && !named.count(name))
-      (void)::unlink((folder + "/" + name).c_str());
+      (void)removeFile(folder + "/" + name);
   }
   for (const std::string &tier : tierFiles) {
     std::string path = inFolder(folder, tier);
@@ -247,7 +248,7 @@ void StateDir::removeLeftovers(const std::vector<std::string> &tierFiles) {
                        : static_cast<uint32_t>(std::strtoul(
                              file.c_str() + path.size() + 1, nullptr, 10));
       if (!named.count(file) && generation < newest)
-        (void)::unlink(file.c_str());
+        (void)removeFile(file);
     }
   }
 }
@@ -257,9 +258,9 @@ Status StateDir::wipe(const std::vector<std::string> &tierFiles) {
   for (const std::string &name : listFolder(folder + "/checkpoints"))
     if (name.rfind("ckpt-", 0) == 0 || name == ".new" || name == ".old")
       TRC_RETURN_IF_ERROR(removeFlatFolder(checkpointPath(name)));
-  if (::rmdir((folder + "/checkpoints").c_str()) != 0 && errno != ENOENT &&
-      errno != ENOTEMPTY)
-    return Status::ioError("cannot remove", folder + "/checkpoints", errno);
+  if (int r = fileSystem().removeFolder(folder + "/checkpoints");
+      r < 0 && r != -ENOENT && r != -ENOTEMPTY)
+    return Status::ioError("cannot remove", folder + "/checkpoints", -r);
   TRC_RETURN_IF_ERROR(removeFile(folder + "/manifest.json"));
   TRC_RETURN_IF_ERROR(syncFolder(folder));
   for (const std::string &name : listFolder(folder))
@@ -298,15 +299,13 @@ Status StateDir::commitCheckpoint(const std::string &name,
     TRC_RETURN_IF_ERROR(removeFlatFolder(old));
     // One call where the file system can, so that at no instant neither is
     // there.
-    if (::renameat2(AT_FDCWD, temporary().c_str(), AT_FDCWD, target.c_str(),
-                    RENAME_EXCHANGE) != 0) {
+    if (fileSystem().exchange(temporary(), target) < 0) {
       inDoubt = true;
-      if (::rename(target.c_str(), old.c_str()) != 0 ||
-          ::rename(temporary().c_str(), target.c_str()) != 0)
-        return Status::ioError("cannot replace", target, errno);
+      TRC_RETURN_IF_ERROR(renameFile(target, old));
+      TRC_RETURN_IF_ERROR(renameFile(temporary(), target));
     }
-  } else if (::rename(temporary().c_str(), target.c_str()) != 0) {
-    return Status::ioError("cannot rename", temporary(), errno);
+  } else {
+    TRC_RETURN_IF_ERROR(renameFile(temporary(), target));
   }
   inDoubt = true;
   TRC_RETURN_IF_ERROR(syncFolder(parent));

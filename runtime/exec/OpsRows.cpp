@@ -86,7 +86,6 @@ void Pipeline::storeVictims(Batch &b, GroupRuntime &g) {
     std::memcpy(&header, records + v * g.plan->storeBytes, sizeof(header));
     g.victimRows[v] = header.row;
   }
-  if (Status s =
   std::lock_guard<std::mutex> lock(g.cutMutex);
   if (Status s = g.store->write(p.writeSlot, g.victimRows.data(), p.victims,
                                 records);

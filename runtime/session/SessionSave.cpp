@@ -125,7 +125,7 @@ Status Session::makeRoom() {
   std::lock_guard<std::mutex> lock(rootsMutex);
   std::vector<StateSource> all = state->roots(nullptr);
   if (!plan.store.dropOldest || all.size() < 2)
-    return Status(TRC_NO_SPACE,
+    return Status(TRC_FULL,
                   plan.store.dropOldest
                       ? "and there is no older checkpoint to give up"
                       : "train.checkpoint.on_full says error; keep fewer "
