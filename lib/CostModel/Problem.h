@@ -27,6 +27,7 @@ struct Tier {
   bool perWorker = false;
   bool implied = false;         // no `memory:` was given: nothing bounds it
   double driveWritesPerDay = 0; // 0: not bounded
+  bool warnOfWear = false;      // beyond that: a warning, not an error
   int extents = 1;              // files or devices, striped
 };
 

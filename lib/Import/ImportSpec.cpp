@@ -183,7 +183,8 @@ void Importer::tier(const spec::Tier &tier) {
                       kinds[static_cast<int>(tier.kind.value)],
                       tier.capacity.value,
                       paths.empty() ? ArrayAttr() : builder.getArrayAttr(paths),
-                      tier.per.value == spec::TierScope::Worker, writes);
+                      tier.per.value == spec::TierScope::Worker, writes,
+                      writes && tier.onWear.value == spec::OnWear::Warn);
 }
 
 emb::RowAttr Importer::row(spec::DType type) const {

@@ -150,9 +150,9 @@ void decodeTier(Reading &reading, const Yaml &item, size_t index, Spec &spec) {
   std::string path = "memory.tiers[" + std::to_string(index) + "]";
   if (const Yaml *name = item.find("name"); name && name->isScalar())
     path = "memory.tiers." + name->text.substr(0, 64);
-  Fields fields(
-      reading, item, path,
-      {"name", "kind", "capacity", "per", "path", "drive_writes_per_day"});
+  Fields fields(reading, item, path,
+                {"name", "kind", "capacity", "per", "path",
+                 "drive_writes_per_day", "on_wear"});
   Tier tier;
   tier.loc = item.loc;
   if (!fields.isMap())
@@ -171,6 +171,9 @@ void decodeTier(Reading &reading, const Yaml &item, size_t index, Spec &spec) {
                  {0.0, 1000.0, true}, value))
       tier.driveWritesPerDay = value;
   }
+  fields.word("on_wear", tier.onWear);
+  if (!tier.driveWritesPerDay)
+    fields.refuse({"on_wear"}, "only with drive_writes_per_day");
   if (tier.kind.loc.isValid()) {
     bool onDevice = tier.kind == TierKind::Nvme || tier.kind == TierKind::Pmem;
     if (onDevice && !fields.get("path"))

@@ -271,7 +271,8 @@ void Printer::memory() {
     if (!tier.paths.empty())
       flow.add("path", oneOrList(tier.paths));
     if (tier.driveWritesPerDay)
-      flow.real("drive_writes_per_day", *tier.driveWritesPerDay);
+      flow.real("drive_writes_per_day", *tier.driveWritesPerDay)
+          .add("on_wear", name(tier.onWear.value).str());
     os << "  - " << flow.str() << "\n";
   }
   os << "workers: " << spec.workers.value << "\n";

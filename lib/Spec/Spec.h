@@ -46,6 +46,7 @@ enum class OnBadId { Error, Drop };
 enum class OnBadGrad { Error, Skip };
 enum class OnBadRow { Error, Skip };
 enum class OnFull { Error, DropOldest };
+enum class OnWear { Error, Warn };
 enum class DType { F32, F16, BF16, Int8, Int4 };
 enum class InitKind { Uniform, Normal, Constant };
 enum class OptimizerKind { Sgd, Adagrad, RowwiseAdagrad, Adam };
@@ -69,6 +70,7 @@ llvm::StringRef name(OnBadId);
 llvm::StringRef name(OnBadGrad);
 llvm::StringRef name(OnBadRow);
 llvm::StringRef name(OnFull);
+llvm::StringRef name(OnWear);
 llvm::StringRef name(DType);
 llvm::StringRef name(InitKind);
 llvm::StringRef name(OptimizerKind);
@@ -225,6 +227,7 @@ struct Tier {
   Value<TierScope> per = TierScope::Node;
   std::vector<Str> paths;                ///< pmem, nvme; several are striped
   std::optional<Real> driveWritesPerDay; ///< nvme
+  Value<OnWear> onWear = OnWear::Error;
 };
 
 struct CachePin {

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Transforms/Emb/ModuleProblem.h"
 
+#include "CostModel/Wear.h"
+
 #include "Planner/Decision.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -117,6 +119,7 @@ LogicalResult Reader::tiers() {
     t.perWorker = op.getPerWorker();
     if (op.getDriveWritesPerDay())
       t.driveWritesPerDay = op.getDriveWritesPerDay()->convertToDouble();
+    t.warnOfWear = op.getWarnOfWear();
     if (op.getPath())
       t.extents = static_cast<int>(op.getPath()->size());
     p.tiers.push_back(t);
@@ -413,8 +416,16 @@ FailureOr<planner::Plan> terrace::planModule(const ModuleProblem &m,
       return emitError(loc) << llvm::toString(decision.takeError());
     planned = planner::planFrom(m.problem, *decision);
   }
-  if (auto *plan = std::get_if<planner::Plan>(&planned))
+  if (auto *plan = std::get_if<planner::Plan>(&planned)) {
+    for (const planner::WearFault &fault :
+         planner::wearFaults(m.problem, plan->decision, plan->cost)) {
+      Location loc = m.tierLocs[fault.tier];
+      if (!m.problem.tiers[fault.tier].warnOfWear)
+        return emitError(loc) << fault.message;
+      emitWarning(loc) << fault.message;
+    }
     return std::move(*plan);
+  }
   const auto &error = std::get<planner::PlanError>(planned);
   Location loc = m.tierLocs.front();
   if (error.pin >= 0)
