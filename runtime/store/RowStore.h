@@ -196,6 +196,8 @@ public:
   //--- Streaming (checkpoints, export) --------------------------------------
   /// Calls `take(row, payload)` for every written row, in the order in which
   /// they lie, reading in large pieces; stops at the first failure of either.
+  /// The rows are those of the moment of the call. `take` must not write to
+  /// this store.
   Status
   scan(const std::function<Status(uint32_t row, const char *payload)> &take);
   /// Writes `count` rows (no duplicates, payloads payloadBytes() apart) and
