@@ -353,6 +353,9 @@ void StoreHistory::startCut() {
   std::vector<uint32_t> pending;
   if (pick(3))
     pending = someRows(store_.rows / 4);
+  while (roots.size() > store_.retained) // after a power loss
+    if (!forgetOldest())
+      return;
   cutId = nextId++;
   if (!good(store->beginCut(cutId, pending.data(), pending.size()), "beginCut"))
     return;
@@ -450,7 +453,9 @@ void StoreHistory::step() {
   case 2:
   case 3:
   case 4:
-    write(someRows(store_.maxWrites));
+    for (uint32_t i = pick(12); i > 0; --i)
+      if (!write(someRows(store_.maxWrites)))
+        return;
     return;
   case 5:
   case 6: {
