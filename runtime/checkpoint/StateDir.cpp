@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/checkpoint/StateDir.h"
 
+#include "runtime/checkpoint/FileSystem.h"
 #include "runtime/store/Crc32c.h"
 
 #include <algorithm>
@@ -189,7 +190,7 @@ void StateDir::removeLeftovers(uint64_t keep) {
     bool kept = keep && (name.rfind(live, 0) == 0 || name.rfind(index, 0) == 0);
     // A file that cannot be removed only takes space.
     if (ours && !kept)
-      (void)::unlink((folder + "/" + name).c_str());
+      (void)removeFile(folder + "/" + name);
   }
 }
 
@@ -198,9 +199,9 @@ Status StateDir::wipe(const std::vector<std::string> &tierFiles) {
   for (const std::string &name : listFolder(folder + "/checkpoints"))
     if (name.rfind("ckpt-", 0) == 0 || name == ".new" || name == ".old")
       TRC_RETURN_IF_ERROR(removeFlatFolder(checkpointPath(name)));
-  if (::rmdir((folder + "/checkpoints").c_str()) != 0 && errno != ENOENT &&
-      errno != ENOTEMPTY)
-    return Status::ioError("cannot remove", folder + "/checkpoints", errno);
+  if (int r = fileSystem().removeFolder(folder + "/checkpoints");
+      r < 0 && r != -ENOENT && r != -ENOTEMPTY)
+    return Status::ioError("cannot remove", folder + "/checkpoints", -r);
   TRC_RETURN_IF_ERROR(removeFile(folder + "/manifest.json"));
   removeLeftovers(0);
   for (const std::string &file : tierFiles)
@@ -232,13 +233,12 @@ Status StateDir::commitCheckpoint(const std::string &name,
     TRC_RETURN_IF_ERROR(removeFlatFolder(old));
     // One call where the file system can, so that at no instant neither is
     // there.
-    if (::renameat2(AT_FDCWD, temporary().c_str(), AT_FDCWD, target.c_str(),
-                    RENAME_EXCHANGE) != 0 &&
-        (::rename(target.c_str(), old.c_str()) != 0 ||
-         ::rename(temporary().c_str(), target.c_str()) != 0))
-      return Status::ioError("cannot replace", target, errno);
-  } else if (::rename(temporary().c_str(), target.c_str()) != 0) {
-    return Status::ioError("cannot rename", temporary(), errno);
+    if (fileSystem().exchange(temporary(), target) < 0) {
+      TRC_RETURN_IF_ERROR(renameFile(target, old));
+      TRC_RETURN_IF_ERROR(renameFile(temporary(), target));
+    }
+  } else {
+    TRC_RETURN_IF_ERROR(renameFile(temporary(), target));
   }
   TRC_RETURN_IF_ERROR(syncFolder(parent));
   TRC_RETURN_IF_ERROR(syncFolder(folder));
@@ -255,7 +255,9 @@ Status StateDir::prune(uint32_t keep) {
   std::vector<StateSource> all = checkpoints(nullptr);
   for (size_t i = 0; i + keep < all.size(); ++i) {
     // The manifest goes first: half a checkpoint must not look like one.
+    // Also after a power loss, so it goes durably.
     TRC_RETURN_IF_ERROR(removeFile(all[i].folder + "/manifest.json"));
+    TRC_RETURN_IF_ERROR(syncFolder(all[i].folder));
     TRC_RETURN_IF_ERROR(removeFlatFolder(all[i].folder));
   }
   return Status();

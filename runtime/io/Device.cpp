@@ -11,7 +11,18 @@
 
 using namespace trc;
 
+static DeviceOpener &deviceOpener() {
+  static DeviceOpener opener;
+  return opener;
+}
+
+void trc::setDeviceOpener(DeviceOpener opener) {
+  deviceOpener() = std::move(opener);
+}
+
 Result<std::unique_ptr<Device>> trc::openDevice(const DeviceOptions &given) {
+  if (deviceOpener())
+    return deviceOpener()(given);
   DeviceOptions options = given;
   options.depth = std::clamp(options.depth, 1u, 4096u);
   options.bufferBytes =

@@ -20,6 +20,7 @@
 #include "runtime/core/Status.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -112,6 +113,12 @@ struct DeviceOptions {
 /// Opens a device. Auto never fails for want of a feature; naming a backend
 /// that this machine lacks is TRC_UNSUPPORTED with the reason.
 Result<std::unique_ptr<Device>> openDevice(const DeviceOptions &options);
+
+/// For tests: openDevice() calls this instead, until it is set to nothing. Set
+/// it only while nobody opens a device.
+using DeviceOpener =
+    std::function<Result<std::unique_ptr<Device>>(const DeviceOptions &)>;
+void setDeviceOpener(DeviceOpener opener);
 
 /// Memory that a device with these options holds for its buffers.
 constexpr uint64_t deviceMemory(uint64_t depth, uint64_t bufferBytes) {

@@ -347,6 +347,10 @@ std::unique_ptr<CrashDevice> CrashDevice::crash(uint64_t seed,
       new CrashDevice(next, files->crash(seed, options.tear, next)));
 }
 
+std::unique_ptr<CrashDevice> CrashDevice::again() const {
+  return std::unique_ptr<CrashDevice>(new CrashDevice(options, files));
+}
+
 uint64_t CrashDevice::unflushed() const { return files->unflushed(); }
 uint64_t CrashDevice::flushes() const { return files->flushes(); }
 

@@ -53,6 +53,10 @@ public:
   std::unique_ptr<CrashDevice> crash(uint64_t seed,
                                      const Options &options) const;
 
+  /// Another device on the same files, for a test that keeps this one at hand
+  /// while whoever opens devices (setDeviceOpener) owns and ends the other.
+  std::unique_ptr<CrashDevice> again() const;
+
   /// Writes that a power loss might take, of all files.
   uint64_t unflushed() const;
   uint64_t flushes() const;

@@ -236,6 +236,24 @@ TEST(CrashDevice, ThreadsDoNotChangeWhatASeedGives) {
     EXPECT_EQ(story(seed), story(seed));
 }
 
+TEST(CrashDevice, StandsInForADeviceThatSomebodyElseOpens) {
+  CrashDevice disk;
+  setDeviceOpener([&](const DeviceOptions &) {
+    return Result<std::unique_ptr<Device>>(disk.again());
+  });
+  auto opened = openDevice({});
+  setDeviceOpener(nullptr);
+  ASSERT_TRUE(opened.ok());
+  ASSERT_TRUE((*opened)->openFile("x", 4096, true).ok());
+  EXPECT_EQ(put(**opened, 0, 512, 'a'), 512);
+  ASSERT_TRUE((*opened)->flush(0).ok());
+  opened->reset();
+  EXPECT_EQ(disk.crash(0)->bytes("x", 0, 1), "a");
+  auto real = openDevice({});
+  ASSERT_TRUE(real.ok());
+  EXPECT_NE((*real)->describe(), disk.describe());
+}
+
 TEST(CrashDevice, GoesOnAfterACrashAndTellsDamage) {
   CrashDevice device;
   ASSERT_TRUE(device.openFile("x", 4096, true).ok());
