@@ -47,6 +47,8 @@ public:
   int descriptor(uint32_t file) const;
   /// Goes on with this file through the page cache; returns the descriptor.
   Result<int> makeBuffered(uint32_t file, const std::string &why);
+  /// Adds to the reason why the file is not direct.
+  void addNote(uint32_t file, const std::string &text);
 
 private:
   struct File {
@@ -85,6 +87,9 @@ Result<std::unique_ptr<Device>> openThreadDevice(std::unique_ptr<Files> files,
                                                  const DeviceOptions &options,
                                                  std::string name);
 Result<std::unique_ptr<Device>> openUringDevice(const DeviceOptions &options);
+/// `reasons`: why it is not io_uring, for describe().
+Result<std::unique_ptr<Device>> openAioDevice(const DeviceOptions &options,
+                                              const std::string &reasons = "");
 
 /// Page-aligned buffers of a device; null if there is no memory.
 class BufferArena {
