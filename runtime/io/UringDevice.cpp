@@ -238,10 +238,13 @@ void UringDevice::turn() {
     armed = true;
   }
   // Failures here (EINTR, a full completion queue) leave entries queued; the
-  // next round submits them. With transfers in flight the wait has an end: a
-  // direct write in one of the kernel's workers may wait for another's
-  // completion, which is ours to run (deferred completions), and under load
-  // that wake-up was seen to come only with the next signal.
+  // next round submits them. Our own wake-ups cannot be lost
+  // (EngineDevice.cpp), and hammering that window without an end to the wait
+  // never stalled. But completions that are deferred to us may be what one of
+  // the kernel's workers waits for (a direct write that waits for the inode's
+  // others), and a stall under load was once seen to end with a signal: so with
+  // transfers in flight the wait has an end, which costs 100 calls a second at
+  // most.
   io_uring_cqe *cqe = nullptr;
   __kernel_timespec patience = {0, 10 * 1000 * 1000};
   if (inFlight() > 0 && !current.polled &&
