@@ -37,6 +37,8 @@ Result<std::unique_ptr<Device>> trc::openDevice(const DeviceOptions &given) {
     return openUringDevice(options);
   case DeviceOptions::Backend::Aio:
     return openAioDevice(options);
+  case DeviceOptions::Backend::Pmem:
+    return openPmemDevice(options);
   case DeviceOptions::Backend::Auto: {
     auto uring = openUringDevice(options);
     if (uring.ok())

@@ -60,6 +60,7 @@ const Config configs[] = {
     {"AioNoDirect", DeviceOptions::Backend::Aio, 0},
     {"Threads", DeviceOptions::Backend::Threads, IoDefaultFeatures},
     {"ThreadsNoDirect", DeviceOptions::Backend::Threads, 0},
+    {"Pmem", DeviceOptions::Backend::Pmem, IoDefaultFeatures},
     {"Memory", DeviceOptions::Backend::Memory, IoDefaultFeatures},
     {"Auto", DeviceOptions::Backend::Auto, IoDefaultFeatures}};
 
