@@ -2,10 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// POSIX calls with the error's place kept.
+// System calls with the error's place kept; those that change what is on disk
+// go through fileSystem().
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/checkpoint/FileUtil.h"
+#include "runtime/checkpoint/FileSystem.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -39,9 +41,14 @@ Status trc::makeFolders(const std::string &path) {
     if (at < path.size() && path[at] != '/')
       continue;
     std::string part = path.substr(0, at);
-    if (::mkdir(part.c_str(), 0777) == 0 || errno == EEXIST)
+    int err = -fileSystem().makeFolder(part);
+    if (err == 0) {
+      // Else a power loss takes the folder, and what is durable in it.
+      TRC_RETURN_IF_ERROR(syncFolder(folderOf(part)));
       continue;
-    int err = errno;
+    }
+    if (err == EEXIST)
+      continue;
     // A parent that cannot be written may exist all the same.
     struct stat st;
     if (::stat(part.c_str(), &st) == 0 && S_ISDIR(st.st_mode))
@@ -57,23 +64,27 @@ Status trc::makeFolders(const std::string &path) {
 }
 
 Status trc::syncFolder(const std::string &path) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.open())
-    return Status::ioError("cannot open folder", path, errno);
-  if (::fsync(fd.get()) != 0)
-    return Status::ioError("cannot sync folder", path, errno);
+  if (int r = fileSystem().syncFolder(path); r < 0)
+    return Status::ioError("cannot sync folder", path, -r);
   return Status();
+}
+
+Result<Fd> trc::createFile(const std::string &path) {
+  int fd = fileSystem().create(path);
+  if (fd < 0)
+    return Status::ioError("cannot create", path, -fd);
+  return Fd(fd);
 }
 
 Status trc::writeAll(int fd, const void *data, uint64_t bytes,
                      const std::string &path) {
   const char *p = static_cast<const char *>(data);
   while (bytes) {
-    ssize_t n = ::write(fd, p, std::min<uint64_t>(bytes, 1u << 30));
+    int64_t n = fileSystem().write(fd, p, bytes);
     if (n < 0) {
-      if (errno == EINTR)
+      if (n == -EINTR)
         continue;
-      return Status::ioError("cannot write", path, errno);
+      return Status::ioError("cannot write", path, static_cast<int>(-n));
     }
     p += n;
     bytes -= static_cast<uint64_t>(n);
@@ -81,25 +92,35 @@ Status trc::writeAll(int fd, const void *data, uint64_t bytes,
   return Status();
 }
 
+Status trc::syncFile(int fd, const std::string &path) {
+  if (int r = fileSystem().sync(fd); r < 0)
+    return Status::ioError("cannot sync", path, -r);
+  return Status();
+}
+
+Status trc::renameFile(const std::string &from, const std::string &to) {
+  if (int r = fileSystem().rename(from, to); r < 0)
+    return Status::ioError("cannot rename", from, -r);
+  return Status();
+}
+
 Status trc::writeFile(const std::string &path, const void *data,
                       uint64_t bytes) {
-  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd.open())
-    return Status::ioError("cannot create", path, errno);
-  TRC_RETURN_IF_ERROR(writeAll(fd.get(), data, bytes, path));
-  if (::fdatasync(fd.get()) != 0)
-    return Status::ioError("cannot sync", path, errno);
-  return Status();
+  Result<Fd> fd = createFile(path);
+  if (!fd.ok())
+    return fd.takeStatus();
+  TRC_RETURN_IF_ERROR(writeAll(fd->get(), data, bytes, path));
+  return syncFile(fd->get(), path);
 }
 
 Status trc::replaceFile(const std::string &folder, const std::string &name,
                         const std::string &text) {
   std::string path = folder + "/" + name, temporary = path + ".tmp";
   Status s = writeFile(temporary, text.data(), text.size());
-  if (s.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
-    s = Status::ioError("cannot rename", temporary, errno);
+  if (s.ok())
+    s = renameFile(temporary, path);
   if (!s.ok()) {
-    ::unlink(temporary.c_str());
+    (void)removeFile(temporary);
     return s;
   }
   return syncFolder(folder);
@@ -124,8 +145,8 @@ Result<std::string> trc::readFile(const std::string &path) {
 }
 
 Status trc::removeFile(const std::string &path) {
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT)
-    return Status::ioError("cannot remove", path, errno);
+  if (int r = fileSystem().unlink(path); r < 0 && r != -ENOENT)
+    return Status::ioError("cannot remove", path, -r);
   return Status();
 }
 
@@ -147,8 +168,8 @@ std::vector<std::string> trc::listFolder(const std::string &path) {
 Status trc::removeFlatFolder(const std::string &path) {
   for (const std::string &name : listFolder(path))
     TRC_RETURN_IF_ERROR(removeFile(path + "/" + name));
-  if (::rmdir(path.c_str()) != 0 && errno != ENOENT)
-    return Status::ioError("cannot remove folder", path, errno);
+  if (int r = fileSystem().removeFolder(path); r < 0 && r != -ENOENT)
+    return Status::ioError("cannot remove folder", path, -r);
   return Status();
 }
 

@@ -3,7 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a checkpoint needs of the file system: write, fdatasync, rename, fsync
-// of the folder. Errors name the path.
+// of the folder. Errors name the path. What changes the disk goes through
+// FileSystem.h, so tests may simulate a power loss: use these functions for
+// whatever must be durable, not the system's.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TERRACE_RUNTIME_CHECKPOINT_FILEUTIL_H
@@ -33,11 +35,17 @@ private:
 };
 
 bool pathExists(const std::string &path);
-/// mkdir -p.
+/// mkdir -p; the new folders' names are durable.
 Status makeFolders(const std::string &path);
 Status syncFolder(const std::string &path);
+/// Creates or empties a file for writeAll() and syncFile().
+Result<Fd> createFile(const std::string &path);
 Status writeAll(int fd, const void *data, uint64_t bytes,
                 const std::string &path);
+/// fdatasync: contents, not the name.
+Status syncFile(int fd, const std::string &path);
+/// Durable after syncFolder() of the folder, of both if they differ.
+Status renameFile(const std::string &from, const std::string &to);
 /// Creates or replaces a file, durable but for its name (see syncFolder).
 Status writeFile(const std::string &path, const void *data, uint64_t bytes);
 /// writeFile to a temporary name, then rename, then syncFolder.

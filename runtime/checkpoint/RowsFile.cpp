@@ -48,10 +48,10 @@ Result<std::unique_ptr<RowsWriter>>
 RowsWriter::create(const std::string &path, std::vector<uint32_t> recordBytes,
                    uint32_t seal) {
   std::unique_ptr<RowsWriter> w(new RowsWriter());
-  w->fd =
-      Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!w->fd.open())
-    return Status::ioError("cannot create", path, errno);
+  Result<Fd> fd = createFile(path);
+  if (!fd.ok())
+    return fd.takeStatus();
+  w->fd = std::move(*fd);
   w->path = path;
   w->recordBytes = std::move(recordBytes);
   w->seal = seal;
@@ -93,8 +93,7 @@ Status RowsWriter::flushChunk() {
 
 Status RowsWriter::finish() {
   TRC_RETURN_IF_ERROR(flushChunk());
-  if (::fdatasync(fd.get()) != 0)
-    return Status::ioError("cannot sync", path, errno);
+  TRC_RETURN_IF_ERROR(syncFile(fd.get(), path));
   fd.reset();
   return Status();
 }

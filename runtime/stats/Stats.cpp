@@ -30,6 +30,21 @@ struct TierHits {
 
 } // namespace
 
+/// Bytes of a store by what they are for.
+static json storeJson(const RowStore &store) {
+  RowStore::Space space = store.space();
+  RowStore::Counters c = store.counters();
+  return {{"capacity", space.capacity},
+          {"current", space.current},
+          {"retained", space.retained},
+          {"segments", space.segments},
+          {"free_segments", space.freeSegments},
+          {"bytes_cleaned", c.bytesCleaned},
+          {"segments_cleaned", c.segmentsCleaned},
+          {"bytes_index", c.bytesIndex},
+          {"stall_ms", static_cast<double>(c.stallNs) / 1e6}};
+}
+
 std::string trc::statsJson(const Pipeline &p, const SessionCounters &session,
                            const std::vector<std::string> &devices) {
   const Plan &plan = p.plan;
@@ -81,9 +96,11 @@ std::string trc::statsJson(const Pipeline &p, const SessionCounters &session,
     o["name"] = gp.name;
     o["home"] = plan.tiers[gp.home].name;
     o["rows"] = gp.rows;
+    o["store"] = storeJson(*g->store);
     if (!g->cache) {
       used[gp.home] += static_cast<uint64_t>(gp.rows * gp.slotBytes +
-                                             memoryHomeIndexBytes(gp.rows));
+                                             memoryHomeIndexBytes(gp.rows)) +
+                       g->store->memoryBytes();
       j["groups"].push_back(std::move(o));
       continue;
     }
@@ -125,9 +142,10 @@ std::string trc::statsJson(const Pipeline &p, const SessionCounters &session,
             : static_cast<uint64_t>(plan.rings[g->writeRing].depth);
     used[gp.cache] += slots * static_cast<uint64_t>(gp.slotBytes) +
                       GroupCache::memoryBytes(rows, slots, miss, depth) +
-                      RowStore::memoryBytes(rows, depth, miss, 64);
+                      g->store->memoryBytes();
+    RowStore::Space space = g->store->space();
     used[gp.home] +=
-        g->store->writtenCount() * static_cast<uint64_t>(gp.storeBytes);
+        space.capacity / space.segments * (space.segments - space.freeSegments);
   }
   j["tiers"] = json::array();
   for (size_t t = 0; t < plan.tiers.size(); ++t) {

@@ -7,7 +7,9 @@
 #include "test/runtime/io/FaultDevice.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 using namespace trc;
 
@@ -38,7 +40,12 @@ public:
         if (result >= 0)
           result = static_cast<int32_t>(outer.bytes);
         break;
+      case Fault::Flip:
+        if (kind == Kind::Read && result > 0)
+          flip(buffer);
+        break;
       case Fault::Short:
+      case Fault::Slow:
         break;
       }
     }
@@ -74,6 +81,15 @@ private:
     faulted = owner.find(outer.kind, fault);
     if (!faulted)
       return;
+    if (fault.type == Fault::Slow) {
+      std::this_thread::sleep_for(std::chrono::microseconds(fault.keep));
+      return;
+    }
+    if (fault.type == Fault::Flip) {
+      if (kind == Kind::Write)
+        flip(buffer);
+      return;
+    }
     uint32_t block = owner.inner.fileInfo(file).blockBytes;
     if (fault.type == Fault::Error || fault.type == Fault::Lost) {
       kind = Kind::Read;
@@ -82,6 +98,11 @@ private:
     } else {
       bytes = std::min(bytes, std::max(block, fault.keep / block * block));
     }
+  }
+
+  void flip(char *buffer) const {
+    uint32_t bit = fault.keep % (bytes * 8);
+    buffer[at + bit / 8] ^= static_cast<char>(1 << bit % 8);
   }
 
   FaultDevice &owner;
@@ -149,8 +170,8 @@ void FaultDevice::release() {
 }
 
 Status FaultDevice::flush(uint32_t file) {
-  ++flushCount;
-  if (int error = flushError)
+  uint64_t n = flushCount++;
+  if (int error = n >= firstBadFlush ? flushError.load() : 0)
     return Status::ioError("cannot flush", inner.fileInfo(file).path, error);
   return inner.flush(file);
 }

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A test double in front of a real device. Transfers are counted by kind from
-// 0; a fault hits every transfer of its kind in [first, first + count).
+// 0; a fault hits every transfer of its kind in [first, first + count). The
+// device behind may be a CrashDevice.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TERRACE_TEST_RUNTIME_IO_FAULTDEVICE_H
@@ -25,7 +26,9 @@ public:
       Error, // -error, nothing is moved
       Short, // only `keep` bytes are moved, and the device says so
       Torn,  // only `keep` bytes are written, and the device claims all
-      Lost   // nothing is written, and the device claims all
+      Lost,  // nothing is written, and the device claims all
+      Flip,  // all is moved, but the buffer's bit `keep` is wrong
+      Slow   // all is moved, `keep` microseconds late
     };
     Type type = Error;
     IoRequest::Kind kind = IoRequest::Kind::Write;
@@ -39,7 +42,12 @@ public:
 
   void add(const Fault &fault);
   void clear();
-  void failFlush(int error) { flushError = error; }
+  /// Flushes fail from number `first` on, counted from 0 as they come; error 0
+  /// ends it.
+  void failFlush(int error, uint64_t first = 0) {
+    firstBadFlush = first;
+    flushError = error;
+  }
   /// Holds back what is submitted from now on and begins at these offsets,
   /// until released.
   void hold(uint64_t begin = 0, uint64_t end = UINT64_MAX);
@@ -81,6 +89,7 @@ private:
   std::atomic<uint64_t> counts[2] = {{0}, {0}};
   std::atomic<uint64_t> flushCount{0};
   std::atomic<int> flushError{0};
+  std::atomic<uint64_t> firstBadFlush{0};
 };
 
 } // namespace trc

@@ -5,10 +5,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/runtime/io/FaultDevice.h"
+#include "test/runtime/io/CrashDevice.h"
 
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <future>
 
@@ -70,10 +72,35 @@ TEST(FaultDevice, EachFaultHitsOnceWhereItShould) {
             std::string(1024, 'd') + std::string(1024, 'a'));
   EXPECT_EQ(Once(Kind::Read, 0).run(device), 512); // short
 
-  device.failFlush(EIO);
+  device.failFlush(EIO, 1);
+  EXPECT_TRUE(device.flush(0).ok());
   EXPECT_EQ(device.flush(0).code(), TRC_IO);
   device.failFlush(0);
   EXPECT_TRUE(device.flush(0).ok());
+}
+
+TEST(FaultDevice, FlipsBitsAndTakesItsTime) {
+  CrashDevice inner;
+  FaultDevice device(inner);
+  ASSERT_TRUE(device.openFile("x", 65536, true).ok());
+  using Kind = IoRequest::Kind;
+  using Fault = FaultDevice::Fault;
+  device.add({Fault::Flip, Kind::Write, 0, 1, 0, 9});
+  device.add({Fault::Flip, Kind::Read, 1, 1, 0, 2});
+  device.add({Fault::Slow, Kind::Read, 2, 1, 0, 20000});
+  EXPECT_EQ(Once(Kind::Write, 'a').run(device), 2048);
+  Once r0(Kind::Read, 0);
+  EXPECT_EQ(r0.run(device), 2048);
+  EXPECT_EQ(std::string(r0.seen, 3), "aca"); // what was written is wrong
+  Once r1(Kind::Read, 0);
+  EXPECT_EQ(r1.run(device), 2048);
+  EXPECT_EQ(std::string(r1.seen, 3), "eca"); // and what is read
+  auto start = std::chrono::steady_clock::now();
+  Once r2(Kind::Read, 0);
+  EXPECT_EQ(r2.run(device), 2048);
+  EXPECT_EQ(std::string(r2.seen, 3), "aca");
+  EXPECT_GE(std::chrono::steady_clock::now() - start,
+            std::chrono::milliseconds(20));
 }
 
 } // namespace
