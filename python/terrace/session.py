@@ -19,7 +19,7 @@ from ctypes import byref, c_char_p, c_uint64, c_void_p
 import numpy as np
 
 from . import _abi, _tensor, artifact, blob
-from .errors import BadArgument, OutOfOrder
+from .errors import BadArgument, Error, OutOfOrder
 
 _open_sessions = weakref.WeakSet()
 
@@ -329,9 +329,12 @@ class Session:
             oldest = min(self._open)
             if oldest not in self._abandoned:
                 return
+            try:
+                self._call(self._library.trc_release, oldest)
+            except Error:  # another thread is in a call, or the session has ended: later, or with close
+                return
             self._abandoned.discard(oldest)
-            self._open.pop(oldest)
-            self._call(self._library.trc_release, oldest)
+            self._open.pop(oldest, None)
 
     def set_lr(self, scale):
         """Multiplies every table's learning rate from the next backward on."""
