@@ -12,7 +12,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 Needs numpy only. terrace.torch has modules for PyTorch; it is imported by itself.
 """
 from .compiler import compile, find_compiler  # noqa: A004 - the verb's name
-from .errors import (BadArgument, BadInput, Cancelled, CompileError, Corrupt, DeviceError, Error, Forked, Locked, Mismatch, NoMemory,
+from .errors import (BadArgument, BadInput, Cancelled, CompileError, Corrupt, DeviceError, Error, Forked, Full, Locked, Mismatch, NoMemory,
                      NoSpace, NotFound, OutOfOrder, Poisoned, Unsupported, WouldBlock)
 from .session import Session, checkpoints, load
 
@@ -27,7 +27,7 @@ def hash_string(text):
 
 
 __all__ = [
-    "BadArgument", "BadInput", "Cancelled", "CompileError", "Corrupt", "DeviceError", "Error", "Forked", "Locked", "Mismatch", "NoMemory",
+    "BadArgument", "BadInput", "Cancelled", "CompileError", "Corrupt", "DeviceError", "Error", "Forked", "Full", "Locked", "Mismatch", "NoMemory",
     "NoSpace", "NotFound", "OutOfOrder", "Poisoned", "Session", "Unsupported", "WouldBlock", "checkpoints", "compile", "find_compiler",
     "hash_string", "load"
 ]

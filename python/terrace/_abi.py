@@ -87,6 +87,8 @@ _signatures = {
     "trc_write_rows": [c_void_p, c_char_p, c_void_p, c_int64, c_void_p],
     "trc_read_state": [c_void_p, c_char_p, c_int32, c_void_p, c_int64, c_void_p],
     "trc_checkpoint": [c_void_p, c_void_p, c_uint64, c_uint32],
+    "trc_checkpoint_begin": [c_void_p, c_void_p, c_uint64, c_uint32],
+    "trc_checkpoint_wait": [c_void_p, c_int32],
     "trc_get_blob": [c_void_p, c_void_p, POINTER(c_uint64)],
     "trc_stats": [c_void_p, POINTER(c_char_p)],
 }

@@ -119,6 +119,12 @@ class Forked(Error, RuntimeError):
     status = 15
 
 
+class Full(Error):
+    """A tier holds all that it can: raise its capacity, or keep fewer checkpoints."""
+
+    status = 17
+
+
 class CompileError(Error):
     """The compiler refused the spec. `diagnostics`: a dict each, with file, line, column and message where known."""
 
@@ -133,7 +139,7 @@ class CompileError(Error):
 _by_status = {
     kind.status: kind
     for kind in (WouldBlock, BadArgument, BadInput, OutOfOrder, NotFound, Locked, Mismatch, Corrupt, DeviceError, NoSpace, NoMemory,
-                 Unsupported, Cancelled, Poisoned, Forked)
+                 Unsupported, Cancelled, Poisoned, Forked, Full)
 }
 
 

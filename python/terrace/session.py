@@ -19,7 +19,7 @@ from ctypes import byref, c_char_p, c_uint64, c_void_p
 import numpy as np
 
 from . import _abi, _tensor, artifact, blob
-from .errors import BadArgument, Error, OutOfOrder
+from .errors import BadArgument, Error, OutOfOrder, WouldBlock
 
 _open_sessions = weakref.WeakSet()
 
@@ -56,7 +56,7 @@ def checkpoints(state):
 
 
 def _newest_of_one_moment(state):
-    """A closed state becomes a checkpoint before training writes over it, with a dense state that may be older than its tables."""
+    """A root may hold a dense state that is older than its tables, where training went on without a checkpoint before the state was closed."""
     names = checkpoints(state)
     for name in reversed(names):
         if blob.peek_step(os.path.join(state, "checkpoints", name, "blob.bin")) == int(name[5:]):
@@ -89,6 +89,7 @@ class Session:
         self._abandoned = set()  # tickets to release when their turn comes
         self._open, self._last = {}, 0  # ticket -> (samples, rows of each output); the newest ticket
         self._recalls = weakref.WeakSet()  # prefetchers, which may hold submitted batches
+        self._owners = weakref.WeakSet()  # collections, which may hold a batch that nobody wants any more
         self._stats_lock = threading.Lock()
         if from_checkpoint == "newest":
             from_checkpoint = _newest_of_one_moment(self.state)
@@ -373,18 +374,27 @@ class Session:
 
     # -- checkpoints --------------------------------------------------------------------------------------------------------------------
 
-    def checkpoint(self, dense=None, optimizer=None, extra=None, *, keep=3):
-        """A durable copy of everything between two steps; returns its name.
+    def checkpoint(self, dense=None, optimizer=None, extra=None, *, keep=3, wait=True):
+        """A state between two steps, of one moment; returns its name. By the thread of forward and backward, not between the two.
 
         dense, optimizer, extra: the trainer's own state, of the same moment: nested dicts, lists and tuples of numpy arrays, torch tensors,
         numbers, strings and bytes (a module's and an optimizer's state_dict() are such). restore() gives them back. keep: the newest
-        that stay, 0 for all. Prefetched batches are taken back and submitted again afterwards.
+        that stay, 0 for all. With wait it is durable on return; else training goes on while it is written, and wait_checkpoint tells how it ended.
         """
-        self.recall()
+        for owner in list(self._owners):
+            owner.settle()
         step = self.step
         data = blob.pack({"dense": dense, "optimizer": optimizer, "extra": extra, "step": step})
-        self._call(self._library.trc_checkpoint, data, len(data), keep)
+        self._call(self._library.trc_checkpoint if wait else self._library.trc_checkpoint_begin, data, len(data), keep)
         return f"ckpt-{step}"
+
+    def wait_checkpoint(self, block=True):
+        """Whether the checkpoint that was begun without wait is durable; with block, waits for it. Raises what went wrong with it."""
+        try:
+            self._call(self._library.trc_checkpoint_wait, int(block))
+        except WouldBlock:
+            return False
+        return True
 
     def restore(self):
         """What the last checkpoint() put beside the tables: a dict with dense, optimizer, extra and step; None where there is nothing.
@@ -408,6 +418,8 @@ class Session:
 
     def recall(self):
         """Takes back batches that a prefetcher has submitted and not yet handed out; it submits them again when it goes on."""
+        for owner in list(self._owners):
+            owner.settle()
         for prefetcher in list(self._recalls):
             prefetcher.recall()
 

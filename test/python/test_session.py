@@ -197,7 +197,7 @@ class SessionTest(Scratch):
         session.forward(ticket, out)
         with self.raises(terrace.OutOfOrder, "in flight"):
             session.read_rows("users", [1])
-        with self.raises(terrace.OutOfOrder, "in flight"):
+        with self.raises(terrace.OutOfOrder, "between forward and backward"):
             session.checkpoint()
         session.backward(ticket, {k: np.zeros_like(v) for k, v in out.items()})
         with self.raises(terrace.OutOfOrder, "is over"):
@@ -319,13 +319,11 @@ class SessionTest(Scratch):
                  "s": np.float32(0.1)}
         with self.load() as session:
             self.assertIsNone(session.restore())
-            self.train(session, rng, 2)
-            session.checkpoint()
-            self.train(session, rng, 1)
+            self.train(session, rng, 3)
             rows = session.read_rows("items", range(500))
             self.assertEqual(session.checkpoint(dense=dense, extra={"epoch": 2}), "ckpt-3")
             self.train(session, rng, 2)
-        self.assertEqual(terrace.checkpoints("small.state"), ["ckpt-2", "ckpt-3"])
+        self.assertEqual(terrace.checkpoints("small.state"), ["ckpt-3"])
         with self.load() as session:
             self.assertEqual(session.step, 5)
             with self.raises(terrace.OutOfOrder, "step 3", "step 5", "from_checkpoint"):
@@ -339,6 +337,22 @@ class SessionTest(Scratch):
             np.testing.assert_array_equal(session.read_rows("items", range(500)), rows)
             with self.raises(terrace.BadArgument, "dense", "'f'", "function"):
                 session.checkpoint(dense={"f": lambda: 0})
+
+    def test_training_goes_on_while_a_checkpoint_is_written(self):
+        rng = np.random.default_rng(13)
+        with self.load() as session:
+            self.train(session, rng, 3)
+            rows = session.read_rows("items", range(500))
+            ahead = session.submit(batch(rng))  # a batch may be in flight
+            self.assertEqual(session.checkpoint(dense={"w": 3}, wait=False), "ckpt-3")
+            session.backward(ahead, session.forward(ahead))
+            self.train(session, rng, 5)
+            self.assertIn(session.wait_checkpoint(block=False), (False, True))
+            self.assertTrue(session.wait_checkpoint())
+            self.assertEqual(session.step, 9)
+        with self.load(mode="eval", from_checkpoint="ckpt-3") as session:
+            self.assertEqual(session.restore()["dense"], {"w": 3})
+            np.testing.assert_array_equal(session.read_rows("items", range(500)), rows)
 
     def train(self, session, rng, steps):
         for _ in range(steps):

@@ -135,7 +135,7 @@ class _Collection(nn.Module):
         self.grad_scale = 1.0
         # Changes with each batch; nn.Module's own attributes are slow to set.
         self._batch = _Batch()
-        self.session._recalls.add(self)
+        self.session._owners.add(self)
 
     def _match(self, outputs):
         """Which of the model's features are whose outputs."""
@@ -189,7 +189,7 @@ class _Collection(nn.Module):
             given.append((*given[place][:2], None))
         return self.session.submit(given)
 
-    def recall(self):
+    def settle(self):
         """Lets go of a batch whose outputs nobody holds any more."""
         if self._batch.live is not None:
             ticket, call = self._batch.live
@@ -209,7 +209,7 @@ class _Collection(nn.Module):
             self.session.abandon(ticket)
 
     def _run(self, batch, ticket):
-        self.recall()
+        self.settle()
         if self._batch.live is not None:
             raise OutOfOrder(f"forward again before backward of the batch before (ticket {self._batch.live[0]}): call backward on its loss, or skip() "
                              "where it is not to be applied. Two lookups of one step go into one batch")
@@ -298,9 +298,9 @@ class _Collection(nn.Module):
         unexpected_keys += [prefix + k for k in report.unexpected]
         error_msgs += report.mismatched
 
-    def checkpoint(self, dense=None, optimizer=None, extra=None, *, keep=3):
+    def checkpoint(self, dense=None, optimizer=None, extra=None, *, keep=3, wait=True):
         """Session.checkpoint."""
-        return self.session.checkpoint(dense, optimizer, extra, keep=keep)
+        return self.session.checkpoint(dense, optimizer, extra, keep=keep, wait=wait)
 
     def close(self):
         self.session.close()
