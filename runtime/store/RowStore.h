@@ -67,6 +67,8 @@ struct RowStoreOptions {
   StoreGeometry geometry;
   /// Checkpoints retained at once for which memory is declared.
   uint32_t retained = 1;
+  /// Files of moves of similar size that become one (memory: 60 KiB each).
+  uint32_t mergeMoves = 16;
   /// Of the state: part of every CRC and of the superblocks, so that files and
   /// records of another state fail.
   uint64_t key = 0;

@@ -310,6 +310,7 @@ struct RowStore::Impl {
   Status moveRecord(uint32_t row, uint32_t from, uint32_t to,
                     std::vector<Move> &moved);
   Status writeMoves(std::vector<Move> &moved, uint64_t last);
+  Status mergeMoves();
 };
 
 } // namespace trc
