@@ -116,10 +116,10 @@ Status RowStore::Impl::cleanGroup(std::unique_lock<std::mutex> &lock) {
     copied += segments[victim].live;
     segments[victim].held = true;
     victims.push_back(victim);
-    size_t before = moved.size();
-    TRC_RETURN_IF_ERROR(cleanSegment(lock, victim, moved));
+    bool noted = false;
+    TRC_RETURN_IF_ERROR(cleanSegment(lock, victim, moved, noted));
     counts.segmentsCleaned.fetch_add(1, std::memory_order_relaxed);
-    if (moved.size() == before) { // no checkpoint looks there
+    if (!noted) { // no checkpoint looks there
       victims.pop_back();
       segments[victim].held = false;
       mayRetire(victim);
@@ -127,29 +127,24 @@ Status RowStore::Impl::cleanGroup(std::unique_lock<std::mutex> &lock) {
         break;
     }
   }
-  if (!moved.empty()) {
-    uint64_t last = cut.active && cut.finished ? cut.id : lastId;
-    TRC_RETURN_IF_ERROR(flushAll(lock, false));
-    lock.unlock();
-    Status status = writeMoves(moved, last);
-    lock.lock();
-    TRC_RETURN_IF_ERROR(std::move(status));
-    lock.unlock();
-    // Files that stay apart only take space and time at the next open.
-    while (mergeMoves().ok()) {
-    }
-    lock.lock();
-  }
+  TRC_RETURN_IF_ERROR(commitMoves(lock, moved));
   for (uint32_t victim : victims) {
     segments[victim].held = false;
     mayRetire(victim);
+  }
+  if (!victims.empty()) {
+    lock.unlock();
+    // Files that stay apart only take space, and time at the next open.
+    while (mergeMoves().ok()) {
+    }
+    lock.lock();
   }
   return {};
 }
 
 Status RowStore::Impl::cleanSegment(std::unique_lock<std::mutex> &lock,
-                                    uint32_t segment,
-                                    std::vector<Move> &moved) {
+                                    uint32_t segment, std::vector<Move> &moved,
+                                    bool &noted) {
   const uint32_t size = options.storeBytes, each = layout.perSegment();
   const uint64_t most = std::max<uint64_t>(1, pieceBytes / size);
   std::vector<uint32_t> places;
@@ -185,6 +180,7 @@ Status RowStore::Impl::cleanSegment(std::unique_lock<std::mutex> &lock,
         std::memcpy(&records[kept * size], &records[i * size], size);
       places[kept++] = places[i];
     }
+    size_t before = moved.size();
     WriteBatch own;
     for (size_t at = 0; at < kept && status.ok();) {
       if (roomFor(cleaner, 0) == 0) {
@@ -207,8 +203,25 @@ Status RowStore::Impl::cleanSegment(std::unique_lock<std::mutex> &lock,
     TRC_RETURN_IF_ERROR(std::move(status));
     if (!failure.ok())
       return failure.clone();
+    noted = noted || moved.size() > before;
+    if (moved.size() >= storeMoves)
+      TRC_RETURN_IF_ERROR(commitMoves(lock, moved));
   }
   return {};
+}
+
+/// Makes copies durable, then a file that says where the records are.
+Status RowStore::Impl::commitMoves(std::unique_lock<std::mutex> &lock,
+                                   std::vector<Move> &moved) {
+  if (moved.empty())
+    return {};
+  uint64_t last = cut.active && cut.finished ? cut.id : lastId;
+  TRC_RETURN_IF_ERROR(flushAll(lock, false));
+  lock.unlock();
+  Status status = writeMoves(moved, last);
+  lock.lock();
+  moved.clear();
+  return status;
 }
 
 /// Whoever names `from` names `to`, where the same record is being written.

@@ -306,7 +306,9 @@ struct RowStore::Impl {
   bool mayGainLater() const;
   Status cleanGroup(std::unique_lock<std::mutex> &lock);
   Status cleanSegment(std::unique_lock<std::mutex> &lock, uint32_t segment,
-                      std::vector<Move> &moved);
+                      std::vector<Move> &moved, bool &noted);
+  Status commitMoves(std::unique_lock<std::mutex> &lock,
+                     std::vector<Move> &moved);
   Status moveRecord(uint32_t row, uint32_t from, uint32_t to,
                     std::vector<Move> &moved);
   Status writeMoves(std::vector<Move> &moved, uint64_t last);

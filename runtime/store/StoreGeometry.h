@@ -66,6 +66,8 @@ constexpr uint64_t storeMarkBytes(const StoreGeometry &geometry,
 /// Rows whose place at a cut is remembered while its index is being written; a
 /// writer that would need more writes a part of the index itself.
 constexpr uint64_t storeCutRows = 65536;
+/// Moves of cleaning that are not in a file yet; one read more, at most.
+constexpr uint64_t storeMoves = 65536;
 
 /// Memory that a store holds, without the device's buffers: a location and
 /// three marks per row, a mark per record place for the current rows and each
@@ -86,7 +88,7 @@ constexpr uint64_t storeMemory(uint64_t rows, const StoreGeometry &geometry,
          (writeSlots + 1) * (maxWrites * item + depth * request) +
          storeCutRows * entry + indexBuffers +
          2 * (cleanBuffer + storeSector + 2 * storeBytes) +
-         geometry.recordsPerSegment(storeBytes) * 2 * 20;
+         (storeMoves + cleanBuffer / storeBytes) * 2 * 20;
 }
 
 /// Space as a multiple of the logical bytes: the rows themselves, half as much
