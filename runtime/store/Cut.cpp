@@ -49,7 +49,12 @@ Status RowStore::beginCut(uint64_t id, const uint32_t *pending,
     return s.internal("there is no row " + std::to_string(rows.back()));
   std::vector<uint32_t> places(count, 0);
 
-  std::lock_guard<std::mutex> lock(s.mutex);
+  std::unique_lock<std::mutex> lock(s.mutex);
+  s.changed.wait(lock, [&] { return !s.cutWaits; });
+  s.cutWaits = true;
+  s.changed.wait(lock, [&] { return s.appending == 0; });
+  s.cutWaits = false;
+  s.changed.notify_all();
   if (!s.failure.ok())
     return s.failure.clone();
   Cut &cut = s.cut;

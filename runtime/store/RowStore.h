@@ -80,7 +80,8 @@ struct RowStoreOptions {
   /// Where index files and moves lie; their names begin with `prefix`.
   std::string folder, prefix;
   /// Asked when nothing is left to clean: make room (forget a checkpoint) and
-  /// return OK, or say why not. Called without locks on the writing thread.
+  /// return OK, or say why not. Called without locks on the writing thread;
+  /// must not begin a cut, which waits for this write.
   /// Empty: TRC_FULL.
   std::function<Status()> onFull;
 };
@@ -174,9 +175,9 @@ public:
     std::vector<std::string> files;
   };
   /// Starts a cut: one at a time, and at most `retained` + 1 checkpoints with
-  /// it, TRC_OUT_OF_ORDER otherwise. No I/O: copies a mark per record place;
-  /// reads and writes go on. A pending row must not be in a write() that has
-  /// not returned.
+  /// it, TRC_OUT_OF_ORDER otherwise. No I/O: copies a mark per record place. A
+  /// write() lies wholly before or after the cut, so this waits for those that
+  /// are being queued; they go on while the cut is made.
   Status beginCut(uint64_t id, const uint32_t *pending = nullptr,
                   uint64_t count = 0);
   /// Pending rows whose value at the cut has not been written yet.

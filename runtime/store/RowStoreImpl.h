@@ -172,6 +172,8 @@ struct RowStore::Impl {
 
   // Writes.
   std::vector<WriteBatch> batches; // the caller's slots, then two of load()'s
+  uint32_t appending = 0;          // write() calls that are not through
+  bool cutWaits = false;           // for them; new ones wait for the cut
   Stream user, cleaner;
   std::list<WriteRun> runs; // oldest first
   uint64_t nextTicket = 1;
