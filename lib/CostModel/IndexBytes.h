@@ -59,8 +59,7 @@ inline int64_t indexBytes(const StoreShape &store, int64_t slots,
 
 /// Bookkeeping and store of a group whose home is memory.
 inline int64_t memoryHomeIndexBytes(const StoreShape &store) {
-  return trc::memoryHomeIndexBytes(store.rows) + store.indexBytes(0, 1) +
-         store.rows * cutRowBytes;
+  return trc::memoryHomeIndexBytes(store.rows) + store.indexBytes(0, 1);
 }
 
 } // namespace terrace::planner

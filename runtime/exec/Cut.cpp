@@ -42,23 +42,19 @@ Status GroupRuntime::storePiece(Piece &p, uint32_t n) {
 /// Between two updates.
 Status GroupRuntime::beginCut(uint64_t id) {
   std::lock_guard<std::mutex> lock(cutMutex);
-  std::vector<uint32_t> pending;
-  auto take = [&](uint32_t row) { pending.push_back(row); };
   if (cache) {
-    cache->beginCut(storedSlots.get(), take);
-  } else {
-    uint64_t count = static_cast<uint64_t>(plan->rows);
-    for (uint64_t row = dirty.next(0, count); row < count;
-         row = dirty.next(row + 1, count))
-      take(static_cast<uint32_t>(row));
-  }
-  if (Status s = store->beginCut(id, pending.data(), pending.size()); !s.ok()) {
-    if (cache)
+    std::vector<uint32_t> pending;
+    cache->beginCut(storedSlots.get(),
+                    [&](uint32_t row) { pending.push_back(row); });
+    if (Status s = store->beginCut(id, pending.data(), pending.size());
+        !s.ok()) {
       cache->endCut();
-    return s;
-  }
-  if (!cache)
+      return s;
+    }
+  } else {
+    TRC_RETURN_IF_ERROR(store->beginCutOf(id, dirty.data()));
     std::swap(cutRows, dirty); // cutRows was empty
+  }
   cutting = true;
   return Status();
 }

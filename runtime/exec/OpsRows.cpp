@@ -87,8 +87,8 @@ void Pipeline::storeVictims(Batch &b, GroupRuntime &g) {
     g.victimRows[v] = header.row;
   }
   std::lock_guard<std::mutex> lock(g.cutMutex);
-  if (Status s = g.store->write(p.writeSlot, g.victimRows.data(), p.victims,
-                                records);
+  if (Status s =
+          g.store->write(p.writeSlot, g.victimRows.data(), p.victims, records);
       !s.ok())
     poison(std::move(s));
   g.storedSlots[p.writeSlot] = true;

@@ -56,6 +56,7 @@ public:
   void set(uint64_t row) { words[row / 64] |= 1ull << (row % 64); }
   void reset(uint64_t row) { words[row / 64] &= ~(1ull << (row % 64)); }
   void clear() { std::fill(words.begin(), words.end(), 0); }
+  const uint64_t *data() const { return words.data(); }
   /// Sets what is set there.
   void add(const RowBits &other) {
     for (size_t w = 0; w < words.size(); ++w)

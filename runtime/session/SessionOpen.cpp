@@ -269,6 +269,7 @@ StoresOptions Session::storesOptions() {
       writer.writeSlots = static_cast<uint32_t>(plan.rings[ring].depth);
       writer.maxWrites = static_cast<uint32_t>(plan.groups[g].maxMiss);
     }
+    writer.onlyCuts = !plan.groups[g].cached();
     how.writers.push_back(std::move(writer));
   }
   if (mode == TRC_TRAIN)

@@ -159,6 +159,7 @@ Result<HomeStores> trc::openStores(const std::vector<ManifestGroup> &groups,
       options.group = o.writers[g].name;
       options.writeSlots = o.writers[g].writeSlots;
       options.maxWrites = o.writers[g].maxWrites;
+      options.onlyCuts = o.writers[g].onlyCuts;
     }
     Result<std::unique_ptr<RowStore>> store = RowStore::open(**device, options);
     if (!store.ok())

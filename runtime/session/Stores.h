@@ -31,6 +31,7 @@ struct StoresOptions {
   struct Writer {
     std::string name; // for messages
     uint32_t writeSlots = 1, maxWrites = 0;
+    bool onlyCuts = false; // the rows' home is memory
   };
   std::vector<Writer> writers; // by group, or empty
   std::function<Status()> onFull;

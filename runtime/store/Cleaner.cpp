@@ -116,10 +116,10 @@ Status RowStore::Impl::cleanGroup(std::unique_lock<std::mutex> &lock) {
     copied += segments[victim].live;
     segments[victim].held = true;
     victims.push_back(victim);
-    size_t before = moved.size();
-    TRC_RETURN_IF_ERROR(cleanSegment(lock, victim, moved));
+    bool noted = false;
+    TRC_RETURN_IF_ERROR(cleanSegment(lock, victim, moved, noted));
     counts.segmentsCleaned.fetch_add(1, std::memory_order_relaxed);
-    if (moved.size() == before) { // no checkpoint looks there
+    if (!noted) { // no checkpoint looks there
       victims.pop_back();
       segments[victim].held = false;
       mayRetire(victim);
@@ -127,24 +127,24 @@ Status RowStore::Impl::cleanGroup(std::unique_lock<std::mutex> &lock) {
         break;
     }
   }
-  if (!moved.empty()) {
-    uint64_t last = cut.active && cut.finished ? cut.id : lastId;
-    TRC_RETURN_IF_ERROR(flushAll(lock, false));
-    lock.unlock();
-    Status status = writeMoves(moved, last);
-    lock.lock();
-    TRC_RETURN_IF_ERROR(std::move(status));
-  }
+  TRC_RETURN_IF_ERROR(commitMoves(lock, moved));
   for (uint32_t victim : victims) {
     segments[victim].held = false;
     mayRetire(victim);
+  }
+  if (!victims.empty()) {
+    lock.unlock();
+    // Files that stay apart only take space, and time at the next open.
+    while (mergeMoves().ok()) {
+    }
+    lock.lock();
   }
   return {};
 }
 
 Status RowStore::Impl::cleanSegment(std::unique_lock<std::mutex> &lock,
-                                    uint32_t segment,
-                                    std::vector<Move> &moved) {
+                                    uint32_t segment, std::vector<Move> &moved,
+                                    bool &noted) {
   const uint32_t size = options.storeBytes, each = layout.perSegment();
   const uint64_t most = std::max<uint64_t>(1, pieceBytes / size);
   std::vector<uint32_t> places;
@@ -167,6 +167,8 @@ Status RowStore::Impl::cleanSegment(std::unique_lock<std::mutex> &lock,
     Status status = waitBatch(batch);
     lock.lock();
     TRC_RETURN_IF_ERROR(status.clone());
+    if (!failure.ok()) // nothing is written any more
+      return failure.clone();
 
     // Some may be dead by now.
     size_t kept = 0;
@@ -178,6 +180,7 @@ Status RowStore::Impl::cleanSegment(std::unique_lock<std::mutex> &lock,
         std::memcpy(&records[kept * size], &records[i * size], size);
       places[kept++] = places[i];
     }
+    size_t before = moved.size();
     WriteBatch own;
     for (size_t at = 0; at < kept && status.ok();) {
       if (roomFor(cleaner, 0) == 0) {
@@ -200,8 +203,25 @@ Status RowStore::Impl::cleanSegment(std::unique_lock<std::mutex> &lock,
     TRC_RETURN_IF_ERROR(std::move(status));
     if (!failure.ok())
       return failure.clone();
+    noted = noted || moved.size() > before;
+    if (moved.size() >= storeMoves)
+      TRC_RETURN_IF_ERROR(commitMoves(lock, moved));
   }
   return {};
+}
+
+/// Makes copies durable, then a file that says where the records are.
+Status RowStore::Impl::commitMoves(std::unique_lock<std::mutex> &lock,
+                                   std::vector<Move> &moved) {
+  if (moved.empty())
+    return {};
+  uint64_t last = cut.active && cut.finished ? cut.id : lastId;
+  TRC_RETURN_IF_ERROR(flushAll(lock, false));
+  lock.unlock();
+  Status status = writeMoves(moved, last);
+  lock.lock();
+  moved.clear();
+  return status;
 }
 
 /// Whoever names `from` names `to`, where the same record is being written.
@@ -262,5 +282,81 @@ Status RowStore::Impl::writeMoves(std::vector<Move> &moved, uint64_t last) {
   counts.bytesIndex.fetch_add(bytes, std::memory_order_relaxed);
   std::lock_guard<std::mutex> lock(mutex);
   moves.push_back({number, last, bytes});
+  return {};
+}
+
+/// Makes one file of the newest ones, where there are many of similar size.
+/// Other than OK: there was nothing to do, or it did not work out.
+///
+/// Moves of a row keep their order. That both the old files and the new one are
+/// found after a power loss, or only some of the old ones, does no harm.
+Status RowStore::Impl::mergeMoves() {
+  std::vector<MovesFile> from;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    size_t first = moves.size();
+    while (first > 0 &&
+           moves[first - 1].bytes < moves.back().bytes * options.mergeMoves)
+      --first;
+    if (stop || moves.size() - first < std::max(2u, options.mergeMoves))
+      return Status(TRC_WOULD_BLOCK, "too few files of moves");
+    from.assign(moves.begin() + static_cast<ptrdiff_t>(first), moves.end());
+  }
+  std::vector<std::unique_ptr<IndexReader>> readers;
+  std::vector<IndexReader::Cursor> cursors;
+  uint64_t last = 0;
+  for (const MovesFile &file : from) {
+    auto opened = IndexReader::open(
+        options.folder + "/" +
+            indexName(options.prefix, IndexKind::Moves, file.number),
+        indexHeader(IndexKind::Moves, file.number));
+    if (!opened.ok())
+      return opened.takeStatus(); // e.g. forgotten meanwhile
+    cursors.emplace_back(**opened, IndexRows, 5);
+    readers.push_back(std::move(*opened));
+    last = std::max(last, file.lastId);
+  }
+  uint64_t number = nextMoves++;
+  IndexHeader header = indexHeader(IndexKind::Moves, number);
+  header.base = last;
+  std::string name = indexName(options.prefix, IndexKind::Moves, number);
+  auto writer = IndexWriter::create(options.folder, name, header);
+  if (!writer.ok())
+    return writer.takeStatus();
+  for (;;) {
+    // The smallest row, of the oldest file that has it.
+    IndexReader::Cursor *least = nullptr;
+    for (IndexReader::Cursor &c : cursors) {
+      Result<bool> more = c.more();
+      if (!more.ok())
+        return more.takeStatus();
+      if (*more && (!least || c.at()[0] < least->at()[0]))
+        least = &c;
+    }
+    if (!least)
+      break;
+    TRC_RETURN_IF_ERROR((*writer)->append(IndexRows, least->at(), 5));
+    least->next();
+  }
+  TRC_RETURN_IF_ERROR((*writer)->finish());
+  uint64_t bytes = (*writer)->bytes();
+  counts.bytesIndex.fetch_add(bytes, std::memory_order_relaxed);
+  std::vector<std::string> unused;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto merged = [&](const MovesFile &m) {
+      return std::any_of(from.begin(), from.end(), [&](const MovesFile &f) {
+        return f.number == m.number;
+      });
+    };
+    moves.erase(std::remove_if(moves.begin(), moves.end(), merged),
+                moves.end());
+    moves.push_back({number, last, bytes});
+    dropMoves(unused); // perhaps nobody needs them by now
+  }
+  for (const MovesFile &file : from)
+    unused.push_back(indexName(options.prefix, IndexKind::Moves, file.number));
+  for (const std::string &file : unused)
+    (void)removeFile(options.folder + "/" + file);
   return {};
 }

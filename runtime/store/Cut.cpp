@@ -40,6 +40,8 @@ Status RowStore::beginCut(uint64_t id, const uint32_t *pending,
                           uint64_t count) {
   Impl &s = *impl;
   TRC_RETURN_IF_ERROR(s.writable("a checkpoint"));
+  if (s.options.onlyCuts && count)
+    return s.internal("its pending rows are to be given as marks");
   std::vector<uint32_t> rows(pending, pending + count);
   if (!std::is_sorted(rows.begin(), rows.end()))
     std::sort(rows.begin(), rows.end());
@@ -47,9 +49,25 @@ Status RowStore::beginCut(uint64_t id, const uint32_t *pending,
     return s.internal("a row is pending twice");
   if (!rows.empty() && rows.back() >= s.options.rows)
     return s.internal("there is no row " + std::to_string(rows.back()));
-  std::vector<uint32_t> places(count, 0);
+  return s.startCut(id, std::move(rows), nullptr);
+}
 
-  std::lock_guard<std::mutex> lock(s.mutex);
+Status RowStore::beginCutOf(uint64_t id, const uint64_t *marks) {
+  TRC_RETURN_IF_ERROR(impl->writable("a checkpoint"));
+  if (!impl->options.onlyCuts)
+    return impl->internal("its pending rows are to be given as a list");
+  return impl->startCut(id, {}, marks);
+}
+
+Status RowStore::Impl::startCut(uint64_t id, std::vector<uint32_t> rows,
+                                const uint64_t *marks) {
+  Impl &s = *this;
+  std::unique_lock<std::mutex> lock(s.mutex);
+  s.changed.wait(lock, [&] { return !s.cutWaits; });
+  s.cutWaits = true;
+  s.changed.wait(lock, [&] { return s.appending == 0; });
+  s.cutWaits = false;
+  s.changed.notify_all();
   if (!s.failure.ok())
     return s.failure.clone();
   Cut &cut = s.cut;
@@ -67,12 +85,25 @@ Status RowStore::beginCut(uint64_t id, const uint32_t *pending,
     s.spare.pop_back();
   }
   cut.marks = s.current;
-  for (uint32_t row : rows) {
+  uint64_t count = 0;
+  auto pend = [&](uint32_t row) {
+    ++count;
     cut.pendingMarks.set(row);
     if (uint32_t place = s.locate(row))
       cut.marks.clear(place - 1);
-  }
-  uint64_t delta = sizeof(IndexHeader) + 8 * (s.changedCount + count) +
+  };
+  for (uint32_t row : rows)
+    pend(row);
+  for (uint64_t w = 0; marks && w * 64 < s.options.rows; ++w)
+    for (uint64_t word = marks[w]; word; word &= word - 1) {
+      uint32_t row = static_cast<uint32_t>(
+          w * 64 + static_cast<uint64_t>(__builtin_ctzll(word)));
+      pend(row);
+      // The next append of the row is the cut's, and stays until the next cut.
+      if (s.changedRows.set(row))
+        ++s.changedCount;
+    }
+  uint64_t delta = sizeof(IndexHeader) + 8 * (s.changedCount + rows.size()) +
                    8 * s.layout.segments();
   cut.base = s.chain.files.empty() || s.chain.files.size() >= chainFiles ||
              (s.chain.deltaBytes + delta) * 2 > s.chain.baseBytes;
@@ -85,9 +116,11 @@ Status RowStore::beginCut(uint64_t id, const uint32_t *pending,
   cut.finishing = cut.finished = cut.dropped = false;
   cut.failure = Status();
   cut.id = id;
-  cut.unresolved = rows.size();
-  cut.pending = std::move(rows);
-  cut.pendingPlaces = std::move(places);
+  cut.unresolved = count;
+  if (!s.options.onlyCuts) {
+    cut.pendingPlaces.assign(rows.size(), 0);
+    cut.pending = std::move(rows);
+  }
   cut.cursor = cut.pendingCursor = 0;
   cut.special.clear();
   std::swap(cut.changed, s.changedRows);
@@ -101,8 +134,11 @@ uint64_t RowStore::cutPending() const {
 }
 
 void RowStore::Impl::resolvePending(uint32_t row, uint32_t place) {
-  auto at = std::lower_bound(cut.pending.begin(), cut.pending.end(), row);
-  cut.pendingPlaces[static_cast<size_t>(at - cut.pending.begin())] = place + 1;
+  if (!options.onlyCuts) {
+    auto at = std::lower_bound(cut.pending.begin(), cut.pending.end(), row);
+    cut.pendingPlaces[static_cast<size_t>(at - cut.pending.begin())] =
+        place + 1;
+  }
   cut.pendingMarks.clear(row);
   cut.marks.set(place);
   if (--cut.unresolved == 0)
@@ -301,6 +337,8 @@ void RowStore::Impl::endCut() {
   cut.active = cut.finished = cut.finishing = cut.dropped = false;
   for (uint32_t row : cut.pending)
     cut.pendingMarks.clear(row);
+  if (options.onlyCuts && cut.unresolved > 0)
+    cut.pendingMarks = RowMarks(options.rows);
   std::vector<uint32_t>().swap(cut.pending);
   std::vector<uint32_t>().swap(cut.pendingPlaces);
   std::unordered_map<uint32_t, uint32_t>().swap(cut.special);

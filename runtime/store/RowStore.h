@@ -68,6 +68,11 @@ struct RowStoreOptions {
   /// Checkpoints retained at once for which memory is declared; each further
   /// one takes storeMarkBytes() more.
   uint32_t retained = 1;
+  /// Files of moves of similar size that become one (memory: 60 KiB each).
+  uint32_t mergeMoves = 16;
+  /// Rows are written by cuts alone, as pending ones (and by load() before the
+  /// first cut): then a cut remembers them in marks, not in a list.
+  bool onlyCuts = false;
   /// Of the state: part of every CRC and of the superblocks, so that files and
   /// records of another state fail.
   uint64_t key = 0;
@@ -82,7 +87,8 @@ struct RowStoreOptions {
   /// Where index files and moves lie; their names begin with `prefix`.
   std::string folder, prefix;
   /// Asked when nothing is left to clean: make room (forget a checkpoint) and
-  /// return OK, or say why not. Called without locks on the writing thread.
+  /// return OK, or say why not. Called without locks on the writing thread;
+  /// must not begin a cut, which waits for this write.
   /// Empty: TRC_FULL.
   std::function<Status()> onFull;
 };
@@ -176,11 +182,13 @@ public:
     std::vector<std::string> files;
   };
   /// Starts a cut: one at a time, and at most `retained` + 1 checkpoints with
-  /// it, TRC_OUT_OF_ORDER otherwise. No I/O: copies a mark per record place;
-  /// reads and writes go on. A pending row must not be in a write() that has
-  /// not returned.
+  /// it, TRC_OUT_OF_ORDER otherwise. No I/O: copies a mark per record place. A
+  /// write() lies wholly before or after the cut, so this waits for those that
+  /// are being queued; they go on while the cut is made.
   Status beginCut(uint64_t id, const uint32_t *pending = nullptr,
                   uint64_t count = 0);
+  /// The same for a store of onlyCuts: the pending rows as one bit each.
+  Status beginCutOf(uint64_t id, const uint64_t *marks);
   /// Pending rows whose value at the cut has not been written yet.
   uint64_t cutPending() const;
   /// Waits for the pending rows and the writes up to the cut, makes them

@@ -172,6 +172,8 @@ struct RowStore::Impl {
 
   // Writes.
   std::vector<WriteBatch> batches; // the caller's slots, then two of load()'s
+  uint32_t appending = 0;          // write() calls that are not through
+  bool cutWaits = false;           // for them; new ones wait for the cut
   Stream user, cleaner;
   std::list<WriteRun> runs; // oldest first
   uint64_t nextTicket = 1;
@@ -279,6 +281,8 @@ struct RowStore::Impl {
   void release(PlaceMarks &marks, std::unique_lock<std::mutex> &lock);
 
   // Cuts.
+  Status startCut(uint64_t id, std::vector<uint32_t> rows,
+                  const uint64_t *marks);
   IndexHeader indexHeader(IndexKind kind, uint64_t id) const;
   /// Captures some more rows; false when all are in. Takes `capture`.
   Result<bool> captureStep();
@@ -306,10 +310,13 @@ struct RowStore::Impl {
   bool mayGainLater() const;
   Status cleanGroup(std::unique_lock<std::mutex> &lock);
   Status cleanSegment(std::unique_lock<std::mutex> &lock, uint32_t segment,
-                      std::vector<Move> &moved);
+                      std::vector<Move> &moved, bool &noted);
+  Status commitMoves(std::unique_lock<std::mutex> &lock,
+                     std::vector<Move> &moved);
   Status moveRecord(uint32_t row, uint32_t from, uint32_t to,
                     std::vector<Move> &moved);
   Status writeMoves(std::vector<Move> &moved, uint64_t last);
+  Status mergeMoves();
 };
 
 } // namespace trc

@@ -372,7 +372,10 @@ Status RowStore::write(uint32_t slot, const uint32_t *rows, uint32_t count,
   if (batch.pending())
     return s.internal("write slot " + std::to_string(slot) +
                       " is used again before its writes are done");
+  // A batch lies wholly before or after a cut.
+  s.changed.wait(lock, [&] { return !s.cutWaits; });
   batch.appending = true;
+  ++s.appending;
   s.started = true;
   Status status;
   for (uint32_t at = 0; at < count;) {
@@ -382,7 +385,7 @@ Status RowStore::write(uint32_t slot, const uint32_t *rows, uint32_t count,
     uint32_t first = 0;
     uint32_t n =
         s.append(s.user, &batch, records + uint64_t(at) * s.options.storeBytes,
-                 count - at, first);
+                 std::min(count - at, writePart), first);
     for (uint32_t i = 0; i < n; ++i) {
       if (at + i + prefetchRows < count)
         __builtin_prefetch(&s.location[rows[at + i + prefetchRows]], 1);
@@ -397,6 +400,7 @@ Status RowStore::write(uint32_t slot, const uint32_t *rows, uint32_t count,
     }
   }
   batch.appending = false;
+  --s.appending;
   s.changed.notify_all();
   return status;
 }

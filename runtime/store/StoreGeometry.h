@@ -66,13 +66,15 @@ constexpr uint64_t storeMarkBytes(const StoreGeometry &geometry,
 /// Rows whose place at a cut is remembered while its index is being written; a
 /// writer that would need more writes a part of the index itself.
 constexpr uint64_t storeCutRows = 65536;
+/// Moves of cleaning that are not in a file yet; one read more, at most.
+constexpr uint64_t storeMoves = 65536;
 
 /// Memory that a store holds, without the device's buffers: a location and
 /// three marks per row, a mark per record place for the current rows and each
 /// checkpoint, segments, requests of writes and of about one more batch of
-/// reads than write slots, what a cut remembers, and cleaning. Not in it: 8
-/// bytes per pending row of a cut, and what scan() and load() take while they
-/// run (under 8 MiB).
+/// reads than write slots, what a cut remembers, and cleaning with its moves.
+/// Not in it: 8 bytes per pending row of a cut, and what adopt(), scan() and
+/// load() take while they run (under 16 MiB).
 constexpr uint64_t storeMemory(uint64_t rows, const StoreGeometry &geometry,
                                uint64_t storeBytes, uint64_t retained,
                                uint64_t writeSlots, uint64_t maxWrites,
@@ -87,7 +89,11 @@ constexpr uint64_t storeMemory(uint64_t rows, const StoreGeometry &geometry,
          (writeSlots + 1) * (maxWrites * item + depth * request) +
          least(rows, storeCutRows) * entry + least(16 * rows, indexBuffers) +
          2 * (least(geometry.segmentBytes, cleanBuffer) + storeSector +
-              2 * storeBytes);
+              2 * storeBytes) +
+         (least(storeMoves,
+                geometry.segments * geometry.recordsPerSegment(storeBytes)) +
+          least(geometry.segmentBytes, cleanBuffer) / storeBytes) *
+             2 * 20;
 }
 
 /// Space as a multiple of the logical bytes: the rows themselves, half as much

@@ -7,6 +7,7 @@
 #include "test/runtime/store/StoreFixture.h"
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <numeric>
 #include <thread>
@@ -231,6 +232,44 @@ TEST(Checkpoint, ManyWritesBeforeItIsFinished) {
     f.expect(range(39321, 70000), 1);
     f.expect(range(70001, f.options.rows - 1), 1);
   }
+}
+
+TEST(Checkpoint, BatchesLieWhollyBeforeOrAfterACut) {
+  StoreFixture f;
+  f.options.rows = 20000; // several parts of one write()
+  f.options.maxWrites = 20000;
+  f.options.geometry = storeGeometry(20000, f.options.storeBytes, 4);
+  f.open();
+  auto all = range(0, 20000);
+  ASSERT_TRUE(f.write(all, 1).ok());
+  std::atomic<bool> stop{false};
+  Status written;
+  std::thread writer([&] {
+    for (uint32_t v = 2; v < 100 && !stop && written.ok(); ++v)
+      written = f.write(all, v);
+  });
+  Image image;
+  Status s;
+  for (uint64_t id = 1; id <= 5 && s.ok(); ++id) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    s = f.checkpoint(id, image);
+    if (s.ok() && id > 1)
+      s = f.store->forget(id - 1);
+  }
+  stop = true;
+  writer.join();
+  ASSERT_TRUE(s.ok()) << s.message();
+  ASSERT_TRUE(written.ok()) << written.message();
+  f.reopen();
+  s = f.store->adopt(image, true);
+  ASSERT_TRUE(s.ok()) << s.message();
+  std::vector<char> out;
+  ASSERT_TRUE(f.read({0}, out).ok());
+  out.resize(f.options.payloadBytes);
+  uint32_t version = 1;
+  while (version < 100 && out != f.value(0, version))
+    ++version;
+  f.expect(all, version);
 }
 
 TEST(Checkpoint, GoesOnFromAnOlderOne) {

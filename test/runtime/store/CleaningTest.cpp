@@ -117,6 +117,46 @@ TEST(Cleaning, FullIsToldWithTheFill) {
     EXPECT_NE(s.message().find(part), std::string::npos) << s.message();
 }
 
+/// A checkpoint is kept while everything around it is cleaned over and over:
+/// its moves stay few files, and it stays what it was.
+TEST(Cleaning, MovesAreMerged) {
+  StoreFixture f;
+  f.options.rows = 5000;
+  f.options.maxWrites = 5000;
+  f.options.mergeMoves = 3;
+  f.fit(2.2);
+  f.open();
+  ASSERT_TRUE(f.write(range(0, 5000), 1).ok());
+  Image image;
+  ASSERT_TRUE(f.checkpoint(1, image).ok());
+  std::mt19937 random(5);
+  uint64_t made = 0;
+  size_t most = 0;
+  for (uint32_t v = 2; v < 400; ++v) {
+    std::vector<uint32_t> rows;
+    for (uint32_t r = random() % 20; r < 5000; r += 1 + random() % 40)
+      rows.push_back(r);
+    Status s = f.write(rows, v);
+    ASSERT_TRUE(s.ok()) << s.message();
+    size_t files = 0;
+    for (const auto &e : std::filesystem::directory_iterator(f.folder.path)) {
+      std::string name = e.path().filename().string();
+      if (name.rfind("g16-moves-", 0) != 0 ||
+          name.find(".tmp") != std::string::npos)
+        continue;
+      ++files;
+      made = std::max<uint64_t>(made, std::stoull(name.substr(10)));
+    }
+    most = std::max(most, files);
+  }
+  EXPECT_GT(made, 30u);
+  EXPECT_LE(most, 12u);
+  f.reopen();
+  Status s = f.store->adopt(image, true);
+  ASSERT_TRUE(s.ok()) << s.message();
+  f.expect(range(0, 5000), 1);
+}
+
 TEST(Cleaning, DamageStopsTheStoreAndIsNamed) {
   StoreFixture f(DeviceOptions::Backend::Threads);
   f.options.rows = 20000;

@@ -41,6 +41,7 @@ void StoreHistory::chooseShape() {
       static_cast<uint32_t>(store_.geometry.recordsPerSegment(pitch));
   store_.rows = each * 3 + pick(each * 3);
   store_.retained = 1 + pick(2);
+  store_.mergeMoves = 2 + pick(3);
   double fill = 1.6 + 0.1 * pick(14);
   store_.geometry.segments =
       static_cast<uint32_t>(store_.rows * fill / each) + 5;
