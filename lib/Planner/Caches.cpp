@@ -74,8 +74,11 @@ void Search::fillCaches(Decision &d, const Footprint &fp) const {
     int64_t left = p.tiers[tier].implied ? 0 : p.tiers[tier].capacity - used;
     if (left <= 0)
       continue;
-    // A slot also has its entries in the directory.
-    int64_t entry = indexBytes({2, 16}, 2, 1, 1) - indexBytes({2, 16}, 1, 1, 1);
+    // A slot also has its entries in the directory, some of them as bits.
+    constexpr int64_t many = 64;
+    int64_t entry = (indexBytes({2, 16}, 1 + many, 1, 1) -
+                     indexBytes({2, 16}, 1, 1, 1) + many - 1) /
+                    many;
     auto pitch = [&, tier = tier](int t) {
       return p.tables[t].slotBytes() + (tier == p.ringTier() ? entry : 0);
     };

@@ -116,7 +116,7 @@ struct Ids {
   Int admitMinCount = 1;
   Value<EvictPolicy> evictPolicy = EvictPolicy::Lru;
   Int ttlSeconds = 0; ///< 0: never
-  Value<OnStoreFull> onFull = OnStoreFull::Error;
+  Value<OnFull> onFull = OnFull::Error;
 };
 
 struct Table {

@@ -221,6 +221,26 @@ Status Session::writeRows(const char *name, const int64_t *rows, int64_t count,
   if (Status before = joinCheckpoint(); !before.ok())
     return before;
   savedIsCurrent = false;
+  // Rows that go home do so in runs: one by one each would take a transfer.
+  constexpr size_t mostAtOnce = 4096;
+  std::vector<uint32_t> homeRows;
+  std::vector<char> homeRecords;
+  auto toHome = [&] {
+    Status s = homeRows.empty()
+                   ? Status()
+                   : g.store->load(homeRows.data(),
+                                   static_cast<uint32_t>(homeRows.size()),
+                                   homeRecords.data());
+    if (!s.ok()) {
+      pipeline->poison(s.clone());
+      return s;
+    }
+    for (uint32_t row : homeRows)
+      g.cache->setHome(row);
+    homeRows.clear();
+    homeRecords.clear();
+    return s;
+  };
   for (size_t k = 0; k < order.size(); ++k) {
     if (k + 1 < order.size() && order[k + 1].first == order[k].first)
       continue;
@@ -239,11 +259,10 @@ Status Session::writeRows(const char *name, const int64_t *rows, int64_t count,
       g.cache->markDirtyRow(row);
       continue;
     }
-    if (Status s = g.store->load(&row, 1, record); !s.ok()) {
-      pipeline->poison(s.clone());
-      return s;
-    }
-    g.cache->setHome(row);
+    homeRows.push_back(row);
+    homeRecords.insert(homeRecords.end(), record, record + pitch);
+    if (homeRows.size() == mostAtOnce)
+      TRC_RETURN_IF_ERROR(toHome());
   }
-  return Status();
+  return toHome();
 }

@@ -20,7 +20,7 @@
 using namespace trc;
 
 namespace {
-constexpr uint64_t pieceBytes = 1 << 20; // read, then written
+constexpr uint64_t pieceBytes = storePiece; // read, then written
 } // namespace
 
 uint32_t RowStore::Impl::lowWater() const {
@@ -79,8 +79,8 @@ void RowStore::Impl::clean() {
   std::unique_lock<std::mutex> lock(mutex);
   while (!stop) {
     // Moves of a cut whose capture has begun are remembered; see there.
-    bool crowded =
-        cut.active && !cut.finished && cut.special.size() >= storeCutRows / 2;
+    bool crowded = cut.active && !cut.finished &&
+                   cut.special.size() >= storeCutRows(options.rows) / 2;
     bool awaited = waiters > 0 && roomFor(user, 1) == 0;
     bool wanted = awaited || (freeSegments < lowWater() && started && !crowded);
     if (!failure.ok() || !wanted || nextVictim(0) == Stream::none) {
@@ -204,7 +204,7 @@ Status RowStore::Impl::cleanSegment(std::unique_lock<std::mutex> &lock,
     if (!failure.ok())
       return failure.clone();
     noted = noted || moved.size() > before;
-    if (moved.size() >= storeMoves)
+    if (moved.size() >= storeMoves(layout.places()))
       TRC_RETURN_IF_ERROR(commitMoves(lock, moved));
   }
   return {};

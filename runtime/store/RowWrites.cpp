@@ -413,8 +413,8 @@ Status RowStore::Impl::waitRoom(std::unique_lock<std::mutex> &lock) {
   for (;;) {
     if (!failure.ok())
       return failure.clone();
-    if (cut.active && cut.special.size() >= storeCutRows && cut.failure.ok() &&
-        cut.cursor < options.rows) {
+    if (cut.active && cut.special.size() >= storeCutRows(options.rows) &&
+        cut.failure.ok() && cut.cursor < options.rows) {
       lock.unlock();
       Result<bool> more = captureStep();
       lock.lock();

@@ -63,11 +63,21 @@ constexpr uint64_t storeMarkBytes(const StoreGeometry &geometry,
   return geometry.segments * ((each + 63) / 64 * 8);
 }
 
+/// A sixteenth, from 1024 (or all) to 16384.
+constexpr uint64_t storeShare(uint64_t of) {
+  uint64_t part = of / 16 > 16384 ? 16384 : of / 16 < 1024 ? 1024 : of / 16;
+  return part < of ? part : of;
+}
+
 /// Rows whose place at a cut is remembered while its index is being written; a
 /// writer that would need more writes a part of the index itself.
-constexpr uint64_t storeCutRows = 65536;
-/// Moves of cleaning that are not in a file yet; one read more, at most.
-constexpr uint64_t storeMoves = 65536;
+constexpr uint64_t storeCutRows(uint64_t rows) { return storeShare(rows); }
+
+/// Moves of records that a file of moves gathers.
+constexpr uint64_t storeMoves(uint64_t places) { return storeShare(places); }
+
+/// What cleaning reads and writes at once, and the buffer of index files.
+constexpr uint64_t storePiece = 256 << 10;
 
 /// Memory that a store holds, without the device's buffers: a location and
 /// three marks per row, a mark per record place for the current rows and each
@@ -79,21 +89,20 @@ constexpr uint64_t storeMemory(uint64_t rows, const StoreGeometry &geometry,
                                uint64_t storeBytes, uint64_t retained,
                                uint64_t writeSlots, uint64_t maxWrites,
                                uint64_t depth) {
-  constexpr uint64_t item = 12, request = 160, segment = 24, entry = 64;
-  constexpr uint64_t indexBuffers = 1 << 20, cleanBuffer = 1 << 20;
+  constexpr uint64_t item = 12, request = 160, segment = 24, entry = 64,
+                     move = 20;
+  uint64_t piece =
+      geometry.segmentBytes < storePiece ? geometry.segmentBytes : storePiece;
+  uint64_t places = geometry.segments * geometry.recordsPerSegment(storeBytes);
   auto least = [](uint64_t a, uint64_t b) { return a < b ? a : b; };
   uint64_t marks = (rows + 63) / 64 * 8;
   return rows * 4 + marks * 3 +
          storeMarkBytes(geometry, storeBytes) * (2 + retained) +
          geometry.segments * segment + depth * request +
          (writeSlots + 1) * (maxWrites * item + depth * request) +
-         least(rows, storeCutRows) * entry + least(16 * rows, indexBuffers) +
-         2 * (least(geometry.segmentBytes, cleanBuffer) + storeSector +
-              2 * storeBytes) +
-         (least(storeMoves,
-                geometry.segments * geometry.recordsPerSegment(storeBytes)) +
-          least(geometry.segmentBytes, cleanBuffer) / storeBytes) *
-             2 * 20;
+         storeCutRows(rows) * entry + least(16 * rows, storePiece) +
+         2 * (piece + storeSector + 2 * storeBytes) +
+         (storeMoves(places) + piece / storeBytes) * 2 * move;
 }
 
 /// Space as a multiple of the logical bytes: the rows themselves, half as much

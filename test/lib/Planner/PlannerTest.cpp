@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/store/StoreGeometry.h"
 #include "TestProblem.h"
 
 #include "Planner/Explain.h"
@@ -70,10 +71,10 @@ TEST(Planner, NamesTheSlowTierThatIsTooSmall) {
   PlanResult r = plan(p);
   ASSERT_TRUE(asError(r));
   const std::string &text = asError(r)->message;
-  size_t at = text.find(" are enough where tier 'disk' has 8000000 bytes");
+  size_t at = text.find(" are enough where tier 'disk' has 17829888 bytes");
   EXPECT_NE(at, std::string::npos) << text;
   // And so it is.
-  p.tiers[1].capacity = 8000000;
+  p.tiers[1].capacity = 17829888;
   EXPECT_TRUE(asPlan(plan(p)));
 }
 
@@ -208,7 +209,9 @@ TEST(Planner, NamesThePinThatMakesItInfeasible) {
 TEST(Planner, MovesTablesWhereTheSlowTierIsTooSmall) {
   Problem p = makeProblem({{10000, 16}, {20000, 16}}, 64, 64 << 20);
   p.pins = {};
-  p.tiers[1].capacity = 20000 * 80; // only one of them
+  // Only one of them, with the space that its log wants.
+  p.tiers[1].capacity =
+      int64_t(trc::storeGeometry(20000, 80, p.storeSpace).totalBytes(1));
   p.tiers[0].capacity = 3 << 20;
   PlanResult r = plan(p);
   ASSERT_TRUE(asPlan(r)) << asError(r)->message;

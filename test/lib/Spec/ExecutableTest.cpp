@@ -48,8 +48,6 @@ TEST(SpecExecutable, WarnsOfWhatNothingReads) {
   ASSERT_TRUE(parsed.spec) << parsed.errors();
   EXPECT_TRUE(checkExecutable(*parsed.spec, parsed.diagnostics));
   expectIn(parsed.errors(), "warning: data.time is for dynamic ids");
-  expectIn(parsed.errors(), "warning: tier 'n': drive_writes_per_day bounds "
-                            "nothing yet");
 }
 
 TEST(SpecExecutable, EachLimitIsLocated) {
@@ -66,9 +64,6 @@ TEST(SpecExecutable, EachLimitIsLocated) {
   expectIn(refusal(withLines("memory: {tiers: [{name: p, kind: pmem, capacity: "
                              "1GiB, path: x}]}\n")),
            "tier 'p': pmem cannot be compiled yet");
-  expectIn(refusal(withLines("memory: {tiers: [{name: n, kind: nvme, capacity: "
-                             "1GiB, path: [x, y]}]}\n")),
-           "striping over several paths");
   expectIn(
       refusal(withLines(
           memory + "head: {kind: dlrm, label: y, bottom_mlp: [4], top_mlp: "

@@ -5,7 +5,7 @@
 
 // REMARK: remark: [Passed] Arena | {{.*}}Remark="rings take 36.0 KiB of dram", arena=36864
 // REMARK: remark: [Analysis] Bound | {{.*}}Function=dram | {{.*}}rings=36864, rows=144, slots=700
-// REMARK: remark: [Analysis] Bound | {{.*}}Function=disk | {{.*}}rows=1280
+// REMARK: remark: [Analysis] Bound | {{.*}}Function=disk | {{.*}}rows=69632
 
 // CHECK: plan.program @train {{.*}} arena 36864
 // CHECK: role ingest bytes 512 depth 4 offset 0
