@@ -57,6 +57,10 @@ struct ChannelResource : mlir::SideEffects::Resource::Base<ChannelResource> {
 bool isStrict(mlir::Operation *op);
 /// The module's machine, null where none was given.
 MachineAttr getMachine(mlir::Operation *op);
+/// Room of a store of rows as a multiple of the rows; 2 where not given.
+double storeSpaceOf(mlir::Operation *op);
+/// Checkpoints that stores retain at once; 1 where not given.
+int64_t storeRetainedOf(mlir::Operation *op);
 /// The model's seed, 0 where none was given.
 uint64_t getSeed(mlir::Operation *op);
 

@@ -56,6 +56,23 @@ LogicalResult EmbDialect::verifyOperationAttribute(Operation *op,
     return verifyChoice(op, attribute, {"error", "drop"});
   if (name == kOnBadGrad)
     return verifyChoice(op, attribute, {"error", "skip"});
+  if (name == kStoreSpace) {
+    auto space = dyn_cast<FloatAttr>(attribute.getValue());
+    if (space && space.getType().isF64() && space.getValueAsDouble() >= 1.25 &&
+        space.getValueAsDouble() <= 1000)
+      return success();
+    return op->emitOpError("attribute 'emb.store_space' must be an f64 from "
+                           "1.25 to 1000, not ")
+           << attribute.getValue();
+  }
+  if (name == kStoreRetained) {
+    auto retained = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (retained && retained.getType().isInteger(64) && retained.getInt() >= 1)
+      return success();
+    return op->emitOpError("attribute 'emb.store_retained' must be an i64 from "
+                           "1, not ")
+           << attribute.getValue();
+  }
   if (name == kSeed) {
     auto seed = dyn_cast<IntegerAttr>(attribute.getValue());
     if (seed && seed.getType().isInteger(64))
@@ -89,6 +106,16 @@ static AttrT getModuleAttr(Operation *op, StringRef name) {
 bool terrace::emb::isStrict(Operation *op) {
   auto numerics = getModuleAttr<StringAttr>(op, EmbDialect::kNumerics);
   return !numerics || numerics.getValue() == "strict";
+}
+
+double terrace::emb::storeSpaceOf(Operation *op) {
+  auto space = getModuleAttr<FloatAttr>(op, EmbDialect::kStoreSpace);
+  return space ? space.getValueAsDouble() : 2.0;
+}
+
+int64_t terrace::emb::storeRetainedOf(Operation *op) {
+  auto retained = getModuleAttr<IntegerAttr>(op, EmbDialect::kStoreRetained);
+  return retained ? retained.getInt() : 1;
 }
 
 MachineAttr terrace::emb::getMachine(Operation *op) {

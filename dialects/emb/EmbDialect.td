@@ -31,6 +31,11 @@ def Emb_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kSeed = "emb.seed";
     static constexpr ::llvm::StringLiteral kOnBadId = "emb.on_bad_id";
     static constexpr ::llvm::StringLiteral kOnBadGrad = "emb.on_bad_grad";
+    /// f64: what a store of rows has room for, as a multiple of the rows.
+    static constexpr ::llvm::StringLiteral kStoreSpace = "emb.store_space";
+    /// i64: checkpoints that stores retain at once.
+    static constexpr ::llvm::StringLiteral kStoreRetained =
+        "emb.store_retained";
     static constexpr ::llvm::StringLiteral kModel = "emb.model";
     // What the user pinned, for emb-decide: a dictionary (lib/Import).
     static constexpr ::llvm::StringLiteral kPins = "emb.pins";

@@ -26,6 +26,8 @@ LogicalResult TierOp::verify() {
   if (getPath() && !storage)
     return emitOpError("a tier of kind ")
            << stringifyTierKind(getKind()) << " takes no path";
+  if (getWarnOfWear() && !getDriveWritesPerDay())
+    return emitOpError("warn_of_wear needs drive_writes_per_day");
   if (getDriveWritesPerDay()) {
     double writes = getDriveWritesPerDay()->convertToDouble();
     if (!storage)

@@ -22,7 +22,8 @@ def Emb_TierOp : Emb_SymbolOp<"tier"> {
   let description = [{
     `bytes` is the capacity that a plan may use, per node, or for each worker
     (`per_worker`). `path`: files, folders or devices of a tier that is not
-    plain memory, striped in this order.
+    plain memory, striped in this order. More than `drive_writes_per_day` full
+    writes a day are an error of the planner, or a warning (`warn_of_wear`).
     ```mlir
     emb.tier @nvme nvme bytes 68719476736 path "item.store"
     ```
@@ -30,11 +31,13 @@ def Emb_TierOp : Emb_SymbolOp<"tier"> {
   let arguments = (ins SymbolNameAttr:$sym_name, Emb_TierKindAttr:$kind,
                        I64Attr:$bytes, OptionalAttr<StrArrayAttr>:$path,
                        UnitAttr:$per_worker,
-                       OptionalAttr<F64Attr>:$drive_writes_per_day);
+                       OptionalAttr<F64Attr>:$drive_writes_per_day,
+                       UnitAttr:$warn_of_wear);
   let assemblyFormat = [{
     $sym_name `` $kind `bytes` $bytes (`path` custom<Strings>($path)^)?
     (`per_worker` $per_worker^)?
-    (`drive_writes_per_day` $drive_writes_per_day^)? attr-dict
+    (`drive_writes_per_day` $drive_writes_per_day^)?
+    (`warn_of_wear` $warn_of_wear^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// Rows are used in place: no cache and no pins in front of it.

@@ -170,11 +170,21 @@ trc_status trc_read_state(trc_session *session, const char *table, int32_t slot,
                           const int64_t *rows, int64_t count, float *out,
                           trc_error *error);
 
-/* A consistent copy of everything between two steps: tables, optimizer state,
- * head, step, samples and `blob`. Name: "ckpt-<step>". Returns once it is
- * durable. Keeps the last `keep` (0: all). With no batch in flight. */
+/* A consistent state between two steps: tables, optimizer state, head, step,
+ * samples and `blob`. Name: "ckpt-<step>". Keeps the last `keep` (0: all).
+ * Called by the trainer's thread, not between forward and backward; batches may
+ * be in flight. trc_checkpoint returns once it is durable.
+ * trc_checkpoint_begin returns after the cut, and training goes on while it is
+ * written (one at a time: the next begin waits for it). trc_checkpoint_wait
+ * says how it ended; with `block` 0 it is TRC_WOULD_BLOCK until then. A failed
+ * checkpoint leaves the session and older checkpoints as they are. */
 trc_status trc_checkpoint(trc_session *session, const void *blob,
                           uint64_t blob_bytes, uint32_t keep, trc_error *error);
+trc_status trc_checkpoint_begin(trc_session *session, const void *blob,
+                                uint64_t blob_bytes, uint32_t keep,
+                                trc_error *error);
+trc_status trc_checkpoint_wait(trc_session *session, int32_t block,
+                               trc_error *error);
 /* The blob of the state that was opened, or of the last checkpoint; *bytes is
  * in and out; data may be NULL to ask. */
 trc_status trc_get_blob(trc_session *session, void *data, uint64_t *bytes,

@@ -35,7 +35,9 @@ typedef enum trc_status {
   TRC_CANCELLED = 13,
   TRC_POISONED = 14, /* an earlier failure ended this session; open it anew */
   TRC_FORKED = 15,   /* the handle was opened by the parent process */
-  TRC_INTERNAL = 16
+  TRC_INTERNAL = 16,
+  TRC_FULL = 17 /* a tier holds all that it can: raise its capacity, or keep
+                   fewer checkpoints */
 } trc_status;
 
 typedef struct trc_error {

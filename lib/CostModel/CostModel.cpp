@@ -8,8 +8,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CostModel/CostModel.h"
+#include "runtime/store/RecordFormat.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace terrace;
 using namespace terrace::planner;
@@ -180,14 +182,19 @@ StepCost planner::stepCost(const Problem &problem, const Decision &decision,
       double moved = double((table.storeBytes() + home.granule - 1) /
                             home.granule * home.granule);
       traffic.fetchBytes = misses * moved;
-      traffic.storeBytes = misses * moved; // trained rows are dirty
+      // Trained rows are dirty; a log writes them one after the other.
+      double appended = misses * double(table.storeBytes());
+      traffic.storeBytes = appended;
       Transfer &r = reads[d.home * problem.workers + d.worker];
       r.ops += misses;
       r.bytes += misses * double(table.storeBytes());
       Transfer &s = writes[d.home * problem.workers + d.worker];
-      s.ops += misses;
-      s.bytes += misses * double(table.storeBytes());
-      w.ioCpu += 2 * misses * cpu.ioNsPerOp * 1e-9;
+      double transfers =
+          std::ceil(appended / double(trc::deviceBufferBytes(
+                                   static_cast<uint64_t>(table.storeBytes()))));
+      s.ops += transfers;
+      s.bytes += appended;
+      w.ioCpu += (misses + transfers) * cpu.ioNsPerOp * 1e-9;
       w.at(Stage::Copy) +=
           2 * misses * double(table.slotBytes()) / (cpu.copyGBps * 1e9);
     }

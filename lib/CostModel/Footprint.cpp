@@ -218,13 +218,25 @@ int64_t planner::readerBytes(int64_t ingestBytes, int64_t ingestDepth) {
   return (ingestDepth + waiting) * ingestBytes;
 }
 
+/// Where home is memory, the rows' store is a file of the state's folder.
+static StoreShape storeShape(const Group &g, const Problem &problem) {
+  StoreShape store;
+  store.rows = g.rows;
+  store.storeBytes = g.storeBytes;
+  store.space = problem.storeSpace;
+  store.retained = problem.storeRetained;
+  store.extents = g.cached() ? problem.tiers[g.home].extents : 1;
+  return store;
+}
+
 TierUse planner::groupUse(const Group &g, const Problem &problem, int tier) {
   TierUse use;
   if (g.home == tier) {
     bool resident = machine::isMemory(problem.tiers[tier].kind) && !g.cached();
-    use.rows = g.rows * (resident ? g.slotBytes : g.storeBytes);
+    StoreShape store = storeShape(g, problem);
+    use.rows = resident ? g.rows * g.slotBytes : store.bytes();
     if (resident)
-      use.index = trc::memoryHomeIndexBytes(g.rows);
+      use.index = memoryHomeIndexBytes(store);
   }
   for (size_t c = 0; c < g.caches.size(); ++c)
     if (g.caches[c] == tier)
@@ -248,7 +260,7 @@ Footprint planner::computeFootprint(const Problem &problem,
     // The directory is walked by the host, wherever the slots lie.
     if (g.cached() && ringTier >= 0)
       fp.use[ringTier][g.worker].index +=
-          indexBytes(g.rows, g.slots, g.maxMiss,
+          indexBytes(storeShape(g, problem), g.slots, g.maxMiss,
                      depthOf(trc::RingRole::writebuf, decision.lookahead));
   }
   for (int w = 0; w < problem.workers; ++w) {

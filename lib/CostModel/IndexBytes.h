@@ -1,30 +1,66 @@
-//===- IndexBytes.h - Memory of a group's directory -------------*- C++ -*-===//
+//===- IndexBytes.h - Stores: bytes on the tier and in memory ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the bound calls `index`, asked from the runtime's own cache and store,
-// so that planned and used bytes are one number. Link TerraceRtCache.
+// Asked from the runtime's own classes, so that bound and use cannot differ.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TERRACE_LIB_COSTMODEL_INDEXBYTES_H
 #define TERRACE_LIB_COSTMODEL_INDEXBYTES_H
 
 #include "runtime/cache/GroupCache.h"
+#include "runtime/core/RingLayout.h"
 #include "runtime/store/RecordFormat.h"
+#include "runtime/store/StoreGeometry.h"
 
 namespace terrace::planner {
 
-/// `writeSlots`: depth of the group's write-buffer ring.
-inline int64_t indexBytes(int64_t rows, int64_t slots, int64_t maxMiss,
-                          int64_t writeSlots) {
-  constexpr uint64_t transfers = 64; // of one batch in flight, at most
-  uint64_t r = static_cast<uint64_t>(rows),
-           miss = static_cast<uint64_t>(maxMiss),
-           depth = static_cast<uint64_t>(writeSlots);
-  return static_cast<int64_t>(
-      trc::GroupCache::memoryBytes(r, static_cast<uint64_t>(slots), miss,
-                                   depth) +
-      trc::rowStoreMemory(r, depth, miss, transfers));
+/// What the store of a group's rows is made of.
+struct StoreShape {
+  int64_t rows = 0, storeBytes = 0;
+  double space = 2;     // capacity as a multiple of the rows' bytes
+  int64_t retained = 1; // checkpoints at once
+  int extents = 1;
+
+  trc::StoreGeometry geometry() const {
+    return trc::storeGeometry(static_cast<uint64_t>(rows),
+                              static_cast<uint64_t>(storeBytes), space,
+                              static_cast<uint32_t>(extents));
+  }
+  /// On the tier.
+  int64_t bytes() const {
+    return static_cast<int64_t>(
+        geometry().totalBytes(static_cast<uint32_t>(extents)));
+  }
+  /// In memory: where rows lie, what checkpoints name.
+  int64_t indexBytes(int64_t maxWrites, int64_t writeSlots) const {
+    constexpr uint64_t transfers = 64; // of one batch in flight, at most
+    return static_cast<int64_t>(trc::storeMemory(
+        static_cast<uint64_t>(rows), geometry(),
+        static_cast<uint64_t>(storeBytes), static_cast<uint64_t>(retained) + 1,
+        static_cast<uint64_t>(writeSlots), static_cast<uint64_t>(maxWrites),
+        transfers));
+  }
+};
+
+/// Of a dirty row while a checkpoint is cut and written.
+constexpr int64_t cutRowBytes = 12;
+
+/// Directory and store of a cached group. `writeSlots`: depth of its
+/// write-buffer ring.
+inline int64_t indexBytes(const StoreShape &store, int64_t slots,
+                          int64_t maxMiss, int64_t writeSlots) {
+  return static_cast<int64_t>(trc::GroupCache::memoryBytes(
+             static_cast<uint64_t>(store.rows), static_cast<uint64_t>(slots),
+             static_cast<uint64_t>(maxMiss),
+             static_cast<uint64_t>(writeSlots))) +
+         store.indexBytes(maxMiss, writeSlots) + slots * cutRowBytes;
+}
+
+/// Bookkeeping and store of a group whose home is memory.
+inline int64_t memoryHomeIndexBytes(const StoreShape &store) {
+  return trc::memoryHomeIndexBytes(store.rows) + store.indexBytes(0, 1) +
+         store.rows * cutRowBytes;
 }
 
 } // namespace terrace::planner

@@ -27,6 +27,8 @@ struct Tier {
   bool perWorker = false;
   bool implied = false;         // no `memory:` was given: nothing bounds it
   double driveWritesPerDay = 0; // 0: not bounded
+  bool warnOfWear = false;      // beyond that: a warning, not an error
+  int extents = 1;              // files or devices, striped
 };
 
 enum class Optimizer { Sgd, Adagrad, RowwiseAdagrad, Adam };
@@ -96,6 +98,8 @@ struct Problem {
   int64_t maxIds = 0; // of a batch over all features
   int workers = 1;
   bool gpu = false;
+  double storeSpace = 2;     // of a store, as a multiple of its rows' bytes
+  int64_t storeRetained = 1; // checkpoints that stores retain at once
   Head head = Head::None;
   std::vector<Table> tables;
   std::vector<Feature> features;

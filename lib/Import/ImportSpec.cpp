@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Import/ImportSpec.h"
+#include "runtime/store/StoreGeometry.h"
 
 #include "dialects/emb/Emb.h"
 
@@ -157,6 +158,13 @@ void Importer::moduleAttributes(ModuleOp module) {
   module->setAttr(Dialect::kNumerics, str(spec::name(spec.numerics.value)));
   module->setAttr(Dialect::kOnBadId, str(spec::name(spec.onBadId.value)));
   module->setAttr(Dialect::kOnBadGrad, str(spec::name(spec.onBadGrad.value)));
+  const spec::Checkpoint &checkpoint = spec.train.checkpoint;
+  // More than this is no plan for a disk, and the runtime's limit.
+  uint32_t keep =
+      static_cast<uint32_t>(std::min<int64_t>(*checkpoint.keep, 100));
+  module->setAttr(Dialect::kStoreSpace, builder.getF64FloatAttr(trc::storeFill(
+                                            keep, *checkpoint.churn)));
+  module->setAttr(Dialect::kStoreRetained, builder.getI64IntegerAttr(keep));
   if (DictionaryAttr all = pins(); !all.empty())
     module->setAttr(Dialect::kPins, all);
 }
@@ -175,7 +183,8 @@ void Importer::tier(const spec::Tier &tier) {
                       kinds[static_cast<int>(tier.kind.value)],
                       tier.capacity.value,
                       paths.empty() ? ArrayAttr() : builder.getArrayAttr(paths),
-                      tier.per.value == spec::TierScope::Worker, writes);
+                      tier.per.value == spec::TierScope::Worker, writes,
+                      writes && tier.onWear.value == spec::OnWear::Warn);
 }
 
 emb::RowAttr Importer::row(spec::DType type) const {

@@ -75,7 +75,7 @@ void Search::fillCaches(Decision &d, const Footprint &fp) const {
     if (left <= 0)
       continue;
     // A slot also has its entries in the directory.
-    int64_t entry = indexBytes(2, 2, 1, 1) - indexBytes(2, 1, 1, 1);
+    int64_t entry = indexBytes({2, 16}, 2, 1, 1) - indexBytes({2, 16}, 1, 1, 1);
     auto pitch = [&, tier = tier](int t) {
       return p.tables[t].slotBytes() + (tier == p.ringTier() ? entry : 0);
     };

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Planner/Explain.h"
+#include "CostModel/Wear.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -118,6 +119,38 @@ std::string assumptions(const Problem &p) {
              : "ids: profile " + p.profileOrigin;
 }
 
+/// Tiers that hold rows in stores: space, and what a step does to the drives.
+void explainStores(const Problem &p, const Plan &plan, raw_ostream &os) {
+  std::vector<TierWear> wear = tierWear(p, plan.decision, plan.cost);
+  TextTable stores({"store", "rows", "space", "reads/step", "writes/step",
+                    "written/step", "drive writes/day"});
+  bool any = false;
+  for (size_t t = 0; t < p.tiers.size(); ++t) {
+    int64_t rows = 0;
+    for (const Group &g : plan.footprint.groups)
+      if (g.cached() && g.home == static_cast<int>(t))
+        rows += g.rows * g.storeBytes;
+    if (!rows)
+      continue;
+    any = true;
+    std::string perDay = formatv("{0:f2}", wear[t].driveWritesPerDay).str();
+    if (p.tiers[t].driveWritesPerDay > 0)
+      perDay += formatv(" of {0}", p.tiers[t].driveWritesPerDay).str();
+    stores.add(
+        {p.tiers[t].name, formatBytes(rows),
+         formatBytes(plan.footprint.charged(p, static_cast<int>(t)).rows),
+         count(wear[t].readsPerStep), count(wear[t].writesPerStep),
+         formatBytes(int64_t(wear[t].bytesPerStep)), perDay});
+  }
+  if (!any)
+    return;
+  stores.print(os, {0});
+  os << formatv("  space for {0} retained checkpoint{1}: {2:f2}x the rows; "
+                "written: with {3}x for cleaning, without checkpoints\n",
+                p.storeRetained, p.storeRetained == 1 ? "" : "s", p.storeSpace,
+                writeAmplification);
+}
+
 } // namespace
 
 void planner::explainText(const Problem &p, const Plan &plan, raw_ostream &os) {
@@ -185,6 +218,7 @@ void planner::explainText(const Problem &p, const Plan &plan, raw_ostream &os) {
          formatBytes(use.rows)});
   }
   tiers.print(os, {0, 1});
+  explainStores(p, plan, os);
   int64_t memory = memoryBytes(p, plan);
   int64_t process = processBytes(p, plan);
   os << "  process: " << formatBytes(process)
@@ -266,9 +300,14 @@ json::Value planner::explainJson(const Problem &p, const Plan &plan) {
                                   {"max_unique", g.maxUnique}});
   }
   json::Array tiers;
+  std::vector<TierWear> wear = tierWear(p, plan.decision, plan.cost);
   for (size_t t = 0; t < p.tiers.size(); ++t) {
     TierUse use = plan.footprint.charged(p, static_cast<int>(t));
     tiers.push_back(json::Object{
+        {"reads_per_step", round2(wear[t].readsPerStep)},
+        {"writes_per_step", round2(wear[t].writesPerStep)},
+        {"written_bytes_per_step", round2(wear[t].bytesPerStep)},
+        {"drive_writes_per_day", round2(wear[t].driveWritesPerDay)},
         {"name", p.tiers[t].name},
         {"kind", machine::tierKindName(p.tiers[t].kind)},
         {"per_worker", p.tiers[t].perWorker},
@@ -293,6 +332,8 @@ json::Value planner::explainJson(const Problem &p, const Plan &plan) {
                     {"batch", p.batch},
                     {"max_ids", p.maxIds},
                     {"workers", p.workers},
+                    {"store", json::Object{{"space", p.storeSpace},
+                                           {"retained", p.storeRetained}}},
                     {"machine", p.machine.origin()},
                     {"assumptions", assumptions(p)},
                     {"lookahead", plan.decision.lookahead},

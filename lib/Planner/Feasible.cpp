@@ -249,7 +249,8 @@ Homes Search::leastHomes(int64_t lookahead) const {
     int64_t excess = fp.charged(p, tier).total() - p.tiers[tier].capacity;
     int pick = -1;
     auto bytesOf = [&](int t) {
-      return p.tables[t].rows * p.tables[t].storeBytes();
+      return int64_t(p.storeSpace * double(p.tables[t].rows) *
+                     double(p.tables[t].storeBytes()));
     };
     for (size_t t = 0; t < p.tables.size(); ++t) {
       if (h[t] != tier || homes[t].back() == tier)

@@ -49,8 +49,11 @@ void decodeTrain(Reading &reading, const Yaml &node, Train &train) {
     train.metrics = std::move(list);
   }
   if (const Yaml *checkpoint = fields.get("checkpoint")) {
-    Fields sub(reading, *checkpoint, "train.checkpoint", {"every", "keep"});
+    Fields sub(reading, *checkpoint, "train.checkpoint",
+               {"every", "keep", "churn", "on_full"});
     sub.integer("keep", 1, 1000000, train.checkpoint.keep);
+    sub.real("churn", {0.0, 1.0}, train.checkpoint.churn);
+    sub.word("on_full", train.checkpoint.onFull);
     if (const Yaml *every = sub.get("every")) {
       int64_t steps;
       if (every->isScalar() &&
@@ -147,9 +150,9 @@ void decodeTier(Reading &reading, const Yaml &item, size_t index, Spec &spec) {
   std::string path = "memory.tiers[" + std::to_string(index) + "]";
   if (const Yaml *name = item.find("name"); name && name->isScalar())
     path = "memory.tiers." + name->text.substr(0, 64);
-  Fields fields(
-      reading, item, path,
-      {"name", "kind", "capacity", "per", "path", "drive_writes_per_day"});
+  Fields fields(reading, item, path,
+                {"name", "kind", "capacity", "per", "path",
+                 "drive_writes_per_day", "on_wear"});
   Tier tier;
   tier.loc = item.loc;
   if (!fields.isMap())
@@ -168,6 +171,9 @@ void decodeTier(Reading &reading, const Yaml &item, size_t index, Spec &spec) {
                  {0.0, 1000.0, true}, value))
       tier.driveWritesPerDay = value;
   }
+  fields.word("on_wear", tier.onWear);
+  if (!tier.driveWritesPerDay)
+    fields.refuse({"on_wear"}, "only with drive_writes_per_day");
   if (tier.kind.loc.isValid()) {
     bool onDevice = tier.kind == TierKind::Nvme || tier.kind == TierKind::Pmem;
     if (onDevice && !fields.get("path"))

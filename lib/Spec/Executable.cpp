@@ -107,18 +107,8 @@ void Check::executable() {
       error(tier.kind.loc, "tier '" + *tier.name +
                                "': pmem cannot be compiled yet (runs today: "
                                "dram, nvme)");
-    if (tier.paths.size() > 1)
-      error(tier.paths[1].loc, "tier '" + *tier.name +
-                                   "': striping over several paths cannot be "
-                                   "compiled yet; give one path");
   }
   // No fault, but nobody should rely on what nothing reads yet.
-  for (const Tier &tier : spec.tiers)
-    if (tier.driveWritesPerDay)
-      diagnostics.warning(tier.driveWritesPerDay->loc,
-                          "tier '" + *tier.name +
-                              "': drive_writes_per_day bounds nothing yet: "
-                              "neither planner nor runtime reads it");
   if (spec.data && spec.data->time)
     diagnostics.warning(spec.data->time->loc,
                         "data.time is for dynamic ids, which cannot be "

@@ -219,7 +219,9 @@ void Printer::train() {
     checkpoint.whole("every", train.checkpoint.everySteps);
   if (train.checkpoint.everySeconds > 0)
     checkpoint.add("every", printDuration(train.checkpoint.everySeconds));
-  checkpoint.whole("keep", train.checkpoint.keep);
+  checkpoint.whole("keep", train.checkpoint.keep)
+      .real("churn", train.checkpoint.churn)
+      .add("on_full", name(train.checkpoint.onFull.value).str());
   os << "  checkpoint: " << checkpoint.str() << "\n";
   const LrSchedule &lr = train.lrSchedule;
   Flow schedule;
@@ -269,7 +271,8 @@ void Printer::memory() {
     if (!tier.paths.empty())
       flow.add("path", oneOrList(tier.paths));
     if (tier.driveWritesPerDay)
-      flow.real("drive_writes_per_day", *tier.driveWritesPerDay);
+      flow.real("drive_writes_per_day", *tier.driveWritesPerDay)
+          .add("on_wear", name(tier.onWear.value).str());
     os << "  - " << flow.str() << "\n";
   }
   os << "workers: " << spec.workers.value << "\n";

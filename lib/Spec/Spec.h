@@ -45,6 +45,8 @@ enum class Numerics { Strict, Reassociate };
 enum class OnBadId { Error, Drop };
 enum class OnBadGrad { Error, Skip };
 enum class OnBadRow { Error, Skip };
+enum class OnFull { Error, DropOldest };
+enum class OnWear { Error, Warn };
 enum class DType { F32, F16, BF16, Int8, Int4 };
 enum class InitKind { Uniform, Normal, Constant };
 enum class OptimizerKind { Sgd, Adagrad, RowwiseAdagrad, Adam };
@@ -67,6 +69,8 @@ llvm::StringRef name(Numerics);
 llvm::StringRef name(OnBadId);
 llvm::StringRef name(OnBadGrad);
 llvm::StringRef name(OnBadRow);
+llvm::StringRef name(OnFull);
+llvm::StringRef name(OnWear);
 llvm::StringRef name(DType);
 llvm::StringRef name(InitKind);
 llvm::StringRef name(OptimizerKind);
@@ -171,6 +175,8 @@ struct Checkpoint {
   Int everySteps = 0;   ///< 0: not by steps
   Int everySeconds = 0; ///< 0: not by time
   Int keep = 3;
+  Real churn = 0.5; ///< rows written between two checkpoints, as a part of all
+  Value<OnFull> onFull = OnFull::Error;
 };
 
 struct LrSchedule {
@@ -221,6 +227,7 @@ struct Tier {
   Value<TierScope> per = TierScope::Node;
   std::vector<Str> paths;                ///< pmem, nvme; several are striped
   std::optional<Real> driveWritesPerDay; ///< nvme
+  Value<OnWear> onWear = OnWear::Error;
 };
 
 struct CachePin {

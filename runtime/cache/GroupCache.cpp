@@ -70,6 +70,8 @@ struct GroupCache::Impl {
   HugeArray<uint32_t> directory; // [rows]
   HugeArray<SlotInfo> info;      // [slots]
   HugeArray<uint8_t> dirty;      // [slots], marked by the work lane
+  HugeArray<uint64_t> pending;   // a bit per slot, while cutting
+  bool cutting = false;
   HugeArray<uint32_t> freeSlots; // [slots], a stack
   uint32_t freeCount = 0;
   HugeArray<uint32_t> buffer;        // [writeSlots * maxMiss]
@@ -125,6 +127,7 @@ uint64_t GroupCache::memoryBytes(uint64_t rows, uint64_t slots,
   return rows * sizeof(uint32_t) +
          slots * (sizeof(SlotInfo) + sizeof(uint8_t) + sizeof(uint32_t) +
                   policySlotBytes) +
+         (slots + 63) / 64 * sizeof(uint64_t) +
          writeSlots * (maxMiss * sizeof(uint32_t) + sizeof(uint32_t));
 }
 
@@ -155,6 +158,7 @@ GroupCache::create(const GroupCacheOptions &o) {
   if (noMemory || !impl->directory.allocate(o.rows) ||
       !impl->info.allocate(o.slots) || !impl->dirty.allocate(o.slots) ||
       !impl->freeSlots.allocate(o.slots) ||
+      !impl->pending.allocate((uint64_t(o.slots) + 63) / 64) ||
       !impl->buffer.allocate(uint64_t(o.writeSlots) * o.maxMiss))
     return Status(TRC_NO_MEMORY,
                   "cache of group '" + o.group + "': no memory for " +
@@ -195,6 +199,8 @@ void GroupCache::Impl::evict(uint32_t slot, Probe &probe) {
     buffer[code - firstBufferCode] = s.row;
     directory[s.row] = code;
     dirty[slot] = 0;
+    // It goes to the store as it is.
+    pending[slot / 64] &= ~(uint64_t(1) << (slot % 64));
   } else {
     directory[s.row] = s.home;
   }
@@ -363,6 +369,9 @@ void GroupCache::undo(const Probe &p, bool spilled) {
       // Dirty, so where it was before does not matter any more.
       c.info[slot] = {row, codeNever, 0};
       c.dirty[slot] = 1;
+      // Perhaps it was; once more does no harm.
+      if (c.cutting)
+        c.pending[slot / 64] |= uint64_t(1) << (slot % 64);
       c.policy->insert(slot);
       c.policy->admit(slot);
     }
@@ -374,6 +383,57 @@ void GroupCache::undo(const Probe &p, bool spilled) {
     c.freeCount = kept;
   }
   c.publish();
+}
+
+void GroupCache::beginCut(const bool *stored,
+                          const std::function<void(uint32_t)> &take) {
+  Impl &c = *impl;
+  c.cutting = true;
+  for (uint32_t s = 0; s < c.options.slots; ++s)
+    if (c.dirty[s] && c.info[s].row != noRow) {
+      c.pending[s / 64] |= uint64_t(1) << (s % 64);
+      take(c.info[s].row);
+    }
+  for (uint32_t w = 0; w < c.options.writeSlots; ++w)
+    for (uint32_t i = 0; !stored[w] && i < c.bufferCount[w]; ++i)
+      take(c.buffer[c.bufferCode(w, i) - firstBufferCode]);
+}
+
+bool GroupCache::takePending(uint32_t slot) {
+  uint64_t &word = impl->pending[slot / 64];
+  uint64_t bit = uint64_t(1) << (slot % 64);
+  if (!(word & bit))
+    return false;
+  word &= ~bit;
+  return true;
+}
+
+uint32_t GroupCache::drainPending(uint32_t *cursor, uint32_t *rows,
+                                  uint32_t *slots, uint32_t max) {
+  Impl &c = *impl;
+  uint32_t n = 0;
+  while (n < max && *cursor < c.options.slots) {
+    uint64_t &word = c.pending[*cursor / 64];
+    uint64_t left = word & (~uint64_t(0) << (*cursor % 64));
+    if (!left) {
+      *cursor = (*cursor / 64 + 1) * 64;
+      continue;
+    }
+    uint32_t slot =
+        *cursor / 64 * 64 + static_cast<uint32_t>(__builtin_ctzll(left));
+    word &= ~(uint64_t(1) << (slot % 64));
+    rows[n] = c.info[slot].row;
+    slots[n++] = slot;
+    *cursor = slot + 1;
+  }
+  markClean(slots, n);
+  return n;
+}
+
+void GroupCache::endCut() {
+  impl->cutting = false;
+  for (uint64_t w = 0; w < (uint64_t(impl->options.slots) + 63) / 64; ++w)
+    impl->pending[w] = 0;
 }
 
 GroupCache::Location GroupCache::locate(uint32_t row) const {

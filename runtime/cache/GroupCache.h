@@ -19,6 +19,9 @@
 //    when split over threads. A victim is unpinned, so its marks happened
 //    before the probe that reads them: plain bytes, no atomics.
 //  - counters(), from any thread.
+//  - the cut's functions (below) and probe() exclude each other by a lock of
+//  the
+//    caller's; so does markDirty before the first cut of a batch's rows.
 // Lifetime: the arrays of a Probe belong to the caller (the probe ring) and
 // stay untouched until unpin or undo of that batch.
 //
@@ -29,6 +32,7 @@
 #include "runtime/core/Status.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -117,6 +121,23 @@ public:
   /// called); else they return to their slots, which still hold them. If
   /// several batches are undone, the latest first.
   void undo(const Probe &probe, bool spilled);
+
+  //--- A cut ----------------------------------------------------------------
+  // While a checkpoint is written, rows whose value at the cut is not in the
+  // store yet are pending; they leave this state when the caller has taken
+  // their value: before their update (preserve), by eviction, or in passing.
+
+  /// Marks every dirty row and lists it, between two updates. Rows in the write
+  /// buffer are listed where their ring slot is not `stored` [writeSlots].
+  void beginCut(const bool *stored, const std::function<void(uint32_t)> &take);
+  /// Whether the slot's row is pending; it is not any more.
+  bool takePending(uint32_t slot);
+  /// Up to `max` pending rows from slot `*cursor` on, which it moves; 0 at the
+  /// end. They are not pending any more, and clean: the value taken is home's.
+  uint32_t drainPending(uint32_t *cursor, uint32_t *rows, uint32_t *slots,
+                        uint32_t max);
+  /// No row is pending any more, whether it was taken or not.
+  void endCut();
 
   //--- Looking at single rows (nothing in flight) ---------------------------
   enum class Place : uint8_t { Never, Home, Buffer, Slot };

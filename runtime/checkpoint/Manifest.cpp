@@ -42,7 +42,9 @@ static float floatOf(uint32_t bits) {
 
 std::string Manifest::toText() const {
   json j;
-  j["format"] = 1;
+  j["format"] = 2;
+  j["key"] = std::to_string(key);
+  j["generation"] = generation;
   j["model"] = model;
   j["head"] = head;
   j["sequence"] = sequence;
@@ -52,11 +54,6 @@ std::string Manifest::toText() const {
   j["bias_bits"] = bitsOf(headState.bias);
   j["bias_squares_bits"] = bitsOf(headState.biasSquares);
   j["blob"] = {{"file", blobFile}, {"bytes", blobBytes}, {"crc32c", blobCrc}};
-  j["rows"] = {{"file", rowsFile},
-               {"bytes", rowsBytes},
-               {"chunks", rowsChunks},
-               {"count", rowCount},
-               {"seal", seal}};
   j["tables"] = json::array();
   for (const ManifestTable &t : tables)
     j["tables"].push_back({{"name", t.name},
@@ -80,8 +77,9 @@ std::string Manifest::toText() const {
                            {"rows", g.rows},
                            {"payload_bytes", g.payloadBytes},
                            {"store_bytes", g.storeBytes},
+                           {"segment_bytes", g.geometry.segmentBytes},
+                           {"segments", g.geometry.segments},
                            {"extents", extents},
-                           {"key", std::to_string(g.key)},
                            {"index", g.index}});
   }
   std::string body = j.dump(1);
@@ -104,10 +102,10 @@ Result<Manifest> Manifest::fromText(const std::string &text,
     std::string body = j.dump(1);
     if (crc32c(0, body.data(), body.size()) != crc)
       return corrupt("the checksum does not match");
-    if (int format = j.at("format").get<int>(); format != 1)
+    if (int format = j.at("format").get<int>(); format != 2)
       return Status(TRC_MISMATCH, "'" + path + "' has format " +
                                       std::to_string(format) +
-                                      "; this runtime reads 1");
+                                      "; this runtime reads 2");
     Manifest m;
     m.model = j.at("model").get<std::string>();
     m.head = j.at("head").get<std::string>();
@@ -121,12 +119,8 @@ Result<Manifest> Manifest::fromText(const std::string &text,
     m.blobFile = j.at("blob").at("file").get<std::string>();
     m.blobBytes = j.at("blob").at("bytes").get<uint64_t>();
     m.blobCrc = j.at("blob").at("crc32c").get<uint32_t>();
-    const json &rows = j.at("rows");
-    m.rowsFile = rows.at("file").get<std::string>();
-    m.rowsBytes = rows.at("bytes").get<uint64_t>();
-    m.rowsChunks = rows.at("chunks").get<uint64_t>();
-    m.rowCount = rows.at("count").get<uint64_t>();
-    m.seal = rows.value("seal", 0u);
+    m.key = std::stoull(j.at("key").get<std::string>());
+    m.generation = j.at("generation").get<uint32_t>();
     for (const json &t : j.at("tables")) {
       ManifestTable table;
       table.name = t.at("name").get<std::string>();
@@ -152,8 +146,12 @@ Result<Manifest> Manifest::fromText(const std::string &text,
       for (const json &e : g.at("extents"))
         group.extents.push_back(
             {e.at("path").get<std::string>(), e.at("base").get<uint64_t>()});
-      group.key = std::stoull(g.at("key").get<std::string>());
-      group.index = g.at("index").get<std::string>();
+      group.geometry.segmentBytes = g.at("segment_bytes").get<uint64_t>();
+      group.geometry.segments = g.at("segments").get<uint32_t>();
+      group.index = g.at("index").get<std::vector<std::string>>();
+      for (const std::string &file : group.index)
+        if (file.empty() || file.find('/') != std::string::npos)
+          return corrupt("a group names no plain file as its index");
       for (int t : group.tables)
         if (t < 0 || t >= static_cast<int>(m.tables.size()))
           return corrupt("a group names a table that is not there");

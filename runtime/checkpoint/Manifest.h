@@ -2,15 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One JSON text with a checksum. The part about tables, counters and head is
-// independent of any plan; `groups` says where the rows of a cleanly closed
-// state lie and is only in that one.
+// One JSON text with a checksum: the root of a checkpoint or of a closed state.
+// The part about tables, counters and head is independent of any plan; `groups`
+// says in which stores the rows lie, and which index files find them there.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TERRACE_RUNTIME_CHECKPOINT_MANIFEST_H
 #define TERRACE_RUNTIME_CHECKPOINT_MANIFEST_H
 
 #include "runtime/core/Plan.h"
+#include "runtime/store/StoreGeometry.h"
 
 #include <string>
 #include <vector>
@@ -26,34 +27,36 @@ struct ManifestTable {
   uint32_t recordBytes() const;
 };
 
-/// A group's rows on its home tier.
+/// The store of a group's rows.
 struct ManifestGroup {
   struct Extent {
-    std::string path; // as in the plan: relative ones lie in the state's folder
+    std::string path; // relative ones lie in the state's folder
     uint64_t base = 0;
+    bool operator==(const Extent &o) const {
+      return path == o.path && base == o.base;
+    }
   };
   std::vector<int> tables; // indices into Manifest::tables
   std::vector<int64_t> rowBase;
   int64_t rows = 0, payloadBytes = 0, storeBytes = 0;
+  StoreGeometry geometry;
   std::vector<Extent> extents;
-  uint64_t key = 0;
-  std::string index; // file with the list of written rows
+  std::vector<std::string> index; // index files in the state's folder
 };
 
 struct Manifest {
   std::string model, head; // head empty: none
   uint64_t sequence = 0;   // rises with every checkpoint and clean close
+  /// Of the state, in all its files: those of another state do not pass.
+  uint64_t key = 0;
+  /// Rises when a plan lays the rows out anew, in files of their own.
+  uint32_t generation = 0;
   int64_t step = 0, samples = 0;
   double lrScale = 1;
   HeadState headState;
   std::string blobFile; // empty: no blob
   uint64_t blobBytes = 0;
   uint32_t blobCrc = 0;
-  std::string rowsFile; // empty: no rows in it
-  uint64_t rowsBytes = 0, rowsChunks = 0, rowCount = 0;
-  /// Also in the rows file and the lists of written rows: files of another
-  /// moment do not pass for those that were written with this manifest.
-  uint32_t seal = 0;
   std::vector<ManifestTable> tables;
   std::vector<ManifestGroup> groups;
 

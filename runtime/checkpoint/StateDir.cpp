@@ -14,8 +14,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <fcntl.h>
+#include <set>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace trc;
@@ -125,8 +128,8 @@ std::vector<StateSource> StateDir::checkpoints(
   return all;
 }
 
-Result<std::optional<StateSource>> StateDir::cleanState() const {
-  std::string path = folder + "/clean.json";
+Result<std::optional<StateSource>> StateDir::closedState() const {
+  std::string path = folder + "/closed.json";
   if (!pathExists(path))
     return std::optional<StateSource>();
   Result<Manifest> m = readManifest(path);
@@ -136,66 +139,122 @@ Result<std::optional<StateSource>> StateDir::cleanState() const {
   source.manifest = std::move(*m);
   source.folder = folder;
   source.name = "the closed state";
-  source.clean = true;
+  source.closed = true;
   return std::optional<StateSource>(std::move(source));
+}
+
+std::vector<StateSource>
+StateDir::roots(const std::function<void(const std::string &)> &warn) const {
+  std::vector<StateSource> all = checkpoints(warn);
+  Result<std::optional<StateSource>> closed = closedState();
+  if (!closed.ok()) {
+    if (warn)
+      warn("the closed state is left out: " + closed.takeStatus().message());
+  } else if (*closed) {
+    uint64_t sequence = (*closed)->manifest.sequence;
+    auto after =
+        std::find_if(all.begin(), all.end(), [&](const StateSource &s) {
+          return s.manifest.sequence > sequence;
+        });
+    all.insert(after, std::move(**closed));
+  }
+  return all;
 }
 
 Result<std::optional<StateSource>>
 StateDir::newest(const std::function<void(const std::string &)> &warn) const {
-  Result<std::optional<StateSource>> clean = cleanState();
-  std::optional<StateSource> best;
-  if (clean.ok())
-    best = std::move(*clean);
-  std::vector<StateSource> all = checkpoints(warn);
-  if (!all.empty() &&
-      (!best || all.back().manifest.sequence > best->manifest.sequence))
-    best = std::move(all.back());
-  if (!clean.ok()) {
-    if (!best)
-      return clean.takeStatus();
-    warn("the closed state is left out: " + clean.takeStatus().message());
+  std::vector<StateSource> all = roots(warn);
+  if (!all.empty())
+    return std::optional<StateSource>(std::move(all.back()));
+  // Nothing can be read: then a damaged root is an error, not a new beginning.
+  Result<std::optional<StateSource>> closed = closedState();
+  if (!closed.ok())
+    return closed.takeStatus();
+  return std::optional<StateSource>();
+}
+
+Status StateDir::writeClosed(const Manifest &manifest, bool &inDoubt) {
+  inDoubt = false;
+  TRC_RETURN_IF_ERROR(syncFolder(folder));
+  Status s = replaceFile(folder, "closed.json", manifest.toText());
+  if (!s.ok()) {
+    Result<std::optional<StateSource>> now = closedState();
+    inDoubt =
+        now.ok() && *now && (*now)->manifest.sequence == manifest.sequence;
   }
-  return best;
+  return s;
 }
 
-uint64_t StateDir::lastSequence() const {
-  uint64_t last = 0;
-  for (const StateSource &s : checkpoints(nullptr))
-    last = std::max(last, s.manifest.sequence);
-  Result<std::optional<StateSource>> clean = cleanState();
-  if (clean.ok() && *clean)
-    last = std::max(last, (*clean)->manifest.sequence);
-  return last;
-}
-
-Status StateDir::removeClean() {
-  std::string path = folder + "/clean.json";
-  if (!pathExists(path))
+Status StateDir::removeClosed() {
+  if (!pathExists(folder + "/closed.json"))
     return Status();
-  TRC_RETURN_IF_ERROR(removeFile(path));
+  TRC_RETURN_IF_ERROR(removeFile(folder + "/closed.json"));
   return syncFolder(folder);
 }
 
-Status StateDir::writeClean(const Manifest &manifest) {
-  TRC_RETURN_IF_ERROR(syncFolder(folder));
-  return replaceFile(folder, "clean.json", manifest.toText());
+uint64_t StateDir::lastSequence() const {
+  std::vector<StateSource> all = roots(nullptr);
+  return all.empty() ? 0 : all.back().manifest.sequence;
 }
 
-void StateDir::removeLeftovers(uint64_t keep) {
-  std::string live = "live-" + std::to_string(keep) + ".";
-  std::string index = "index-" + std::to_string(keep) + "-";
+std::string trc::generationPath(const std::string &path, uint32_t generation) {
+  return generation ? path + "." + std::to_string(generation) : path;
+}
+
+static bool isNumber(const std::string &text) {
+  return !text.empty() &&
+         text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+/// Files that hold generations of a store path.
+static std::vector<std::string> generationsOf(const std::string &path) {
+  std::string parent = folderOf(path);
+  std::string name = path.substr(path.find_last_of('/') + 1);
+  std::vector<std::string> found;
+  for (const std::string &file : listFolder(parent))
+    if (file == name || (file.rfind(name + ".", 0) == 0 &&
+                         isNumber(file.substr(name.size() + 1))))
+      found.push_back(parent + "/" + file);
+  return found;
+}
+
+void StateDir::removeLeftovers(const std::vector<std::string> &tierFiles) {
+  std::vector<StateSource> all = roots(nullptr);
+  std::set<std::string> named;
+  uint32_t newest = 0;
+  for (const StateSource &root : all) {
+    if (!root.manifest.blobFile.empty())
+      named.insert(root.manifest.blobFile);
+    newest = std::max(newest, root.manifest.generation);
+    for (const ManifestGroup &g : root.manifest.groups)
+      for (const ManifestGroup::Extent &e : g.extents)
+        named.insert(inFolder(folder, e.path));
+  }
   for (const std::string &name : listFolder(folder)) {
-    bool ours = name.rfind("live-", 0) == 0 || name.rfind("index-", 0) == 0 ||
-                name == "clean.json.tmp" || name == "manifest.json.tmp";
-    bool kept = keep && (name.rfind(live, 0) == 0 || name.rfind(index, 0) == 0);
+    bool ours = name.rfind("closed-", 0) == 0 || name == "closed.json.tmp" ||
+                name == "manifest.json.tmp";
     // A file that cannot be removed only takes space.
-    if (ours && !kept)
+    if (ours && !named.count(name))
       (void)removeFile(folder + "/" + name);
+  }
+  for (const std::string &tier : tierFiles) {
+    std::string path = inFolder(folder, tier);
+    struct stat info;
+    if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+      continue;
+    for (const std::string &file : generationsOf(path)) {
+      uint32_t generation =
+          file == path ? 0
+                       : static_cast<uint32_t>(std::strtoul(
+                             file.c_str() + path.size() + 1, nullptr, 10));
+      if (!named.count(file) && generation < newest)
+        (void)removeFile(file);
+    }
   }
 }
 
 Status StateDir::wipe(const std::vector<std::string> &tierFiles) {
-  TRC_RETURN_IF_ERROR(removeClean());
+  TRC_RETURN_IF_ERROR(removeClosed());
   for (const std::string &name : listFolder(folder + "/checkpoints"))
     if (name.rfind("ckpt-", 0) == 0 || name == ".new" || name == ".old")
       TRC_RETURN_IF_ERROR(removeFlatFolder(checkpointPath(name)));
@@ -203,10 +262,15 @@ Status StateDir::wipe(const std::vector<std::string> &tierFiles) {
       r < 0 && r != -ENOENT && r != -ENOTEMPTY)
     return Status::ioError("cannot remove", folder + "/checkpoints", -r);
   TRC_RETURN_IF_ERROR(removeFile(folder + "/manifest.json"));
-  removeLeftovers(0);
-  for (const std::string &file : tierFiles)
-    if (!file.empty() && file[0] != '/')
-      TRC_RETURN_IF_ERROR(removeFile(inFolder(folder, file)));
+  TRC_RETURN_IF_ERROR(syncFolder(folder));
+  for (const std::string &name : listFolder(folder))
+    if (name.rfind("closed-", 0) == 0 || name.rfind("index-", 0) == 0 ||
+        name == "closed.json.tmp" || name == "manifest.json.tmp")
+      TRC_RETURN_IF_ERROR(removeFile(folder + "/" + name));
+  for (const std::string &tier : tierFiles)
+    if (!tier.empty() && tier[0] != '/')
+      for (const std::string &file : generationsOf(inFolder(folder, tier)))
+        TRC_RETURN_IF_ERROR(removeFile(file));
   return syncFolder(folder);
 }
 
@@ -223,25 +287,29 @@ void StateDir::abandonCheckpoint() {
 }
 
 Status StateDir::commitCheckpoint(const std::string &name,
-                                  const Manifest &manifest) {
+                                  const Manifest &manifest, bool &inDoubt) {
+  inDoubt = false;
   std::string parent = folder + "/checkpoints";
   std::string target = checkpointPath(name), old = parent + "/.old";
   TRC_RETURN_IF_ERROR(
       replaceFile(temporary(), "manifest.json", manifest.toText()));
+  TRC_RETURN_IF_ERROR(syncFolder(folder));
   bool replaced = pathExists(target);
   if (replaced) {
     TRC_RETURN_IF_ERROR(removeFlatFolder(old));
     // One call where the file system can, so that at no instant neither is
     // there.
     if (fileSystem().exchange(temporary(), target) < 0) {
+      inDoubt = true;
       TRC_RETURN_IF_ERROR(renameFile(target, old));
       TRC_RETURN_IF_ERROR(renameFile(temporary(), target));
     }
   } else {
     TRC_RETURN_IF_ERROR(renameFile(temporary(), target));
   }
+  inDoubt = true;
   TRC_RETURN_IF_ERROR(syncFolder(parent));
-  TRC_RETURN_IF_ERROR(syncFolder(folder));
+  inDoubt = false;
   if (replaced) {
     (void)removeFlatFolder(temporary());
     (void)removeFlatFolder(old);
@@ -249,16 +317,23 @@ Status StateDir::commitCheckpoint(const std::string &name,
   return Status();
 }
 
-Status StateDir::prune(uint32_t keep) {
+Status StateDir::removeCheckpoint(const std::string &name) {
+  // The manifest goes first: half a checkpoint must not look like one.
+  std::string path = checkpointPath(name);
+  TRC_RETURN_IF_ERROR(removeFile(path + "/manifest.json"));
+  TRC_RETURN_IF_ERROR(syncFolder(path));
+  return removeFlatFolder(path);
+}
+
+Status StateDir::prune(uint32_t keep, std::vector<uint64_t> &removed) {
   if (keep == 0)
     return Status();
   std::vector<StateSource> all = checkpoints(nullptr);
+  std::vector<uint64_t> gone;
   for (size_t i = 0; i + keep < all.size(); ++i) {
-    // The manifest goes first: half a checkpoint must not look like one.
-    // Also after a power loss, so it goes durably.
-    TRC_RETURN_IF_ERROR(removeFile(all[i].folder + "/manifest.json"));
-    TRC_RETURN_IF_ERROR(syncFolder(all[i].folder));
-    TRC_RETURN_IF_ERROR(removeFlatFolder(all[i].folder));
+    TRC_RETURN_IF_ERROR(removeCheckpoint(all[i].name));
+    gone.push_back(all[i].manifest.sequence);
   }
+  removed = std::move(gone);
   return Status();
 }

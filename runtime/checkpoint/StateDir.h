@@ -3,13 +3,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //   manifest.json        which model's state this is; written when it is made
-//   clean.json           the marker of a clean close and where its rows lie
-//   live-N.rows, live-N.blob, index-N-G   what clean.json names
-//   checkpoints/ckpt-S/  manifest.json, rows.bin, blob.bin
-//   *.store              tier files with relative paths
+//   closed.json          the root of the last clean close
+//   closed-N.blob        its blob
+//   checkpoints/ckpt-S/  manifest.json (the root of a checkpoint), blob.bin
+//   index-G-*            where the rows of group G lie, by checkpoint
+//   (RowStore) dram.store, *.store  rows of memory tiers; tier files with
+//   relative paths
 //
 // The folder itself is locked (flock): exclusively to train, shared to read.
-// What is newest is told by the sequence number in the manifests.
+// What is newest is told by the sequence number in the roots. A root appears,
+// and goes, as a whole; what it names was durable before, and is kept until the
+// root is gone durably.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TERRACE_RUNTIME_CHECKPOINT_STATEDIR_H
@@ -17,7 +21,6 @@
 
 #include "runtime/checkpoint/FileUtil.h"
 #include "runtime/checkpoint/Manifest.h"
-#include "runtime/checkpoint/RowsFile.h"
 
 #include <functional>
 #include <memory>
@@ -30,13 +33,18 @@ namespace trc {
 /// A state to begin with.
 struct StateSource {
   Manifest manifest;
-  std::string folder; // where the manifest's files lie
-  std::string name;   // for messages: "ckpt-100" or "the closed state"
-  bool clean = false; // a cleanly closed state, not a checkpoint
+  std::string folder;  // where the manifest's files lie
+  std::string name;    // for messages: "ckpt-100" or "the closed state"
+  bool closed = false; // a cleanly closed state, not a checkpoint
 
   /// Reads the blob and checks it.
   Status readBlob(std::vector<char> &blob) const;
 };
+
+/// The file of a tier path in a generation of the layout.
+std::string generationPath(const std::string &path, uint32_t generation);
+/// The store of the rows that live in memory, beside the tiers' files.
+constexpr const char *memoryStoreFile = "dram.store";
 
 class StateDir {
 public:
@@ -59,27 +67,38 @@ public:
   std::vector<StateSource>
   checkpoints(const std::function<void(const std::string &)> &warn) const;
   Result<StateSource> checkpoint(const std::string &name) const;
-  /// The clean state, if it is one.
-  Result<std::optional<StateSource>> cleanState() const;
+  /// The state of the last clean close, if there is one.
+  Result<std::optional<StateSource>> closedState() const;
   /// The newest of both.
   Result<std::optional<StateSource>>
   newest(const std::function<void(const std::string &)> &warn) const;
+  /// Every root that can be read, by rising sequence.
+  std::vector<StateSource>
+  roots(const std::function<void(const std::string &)> &warn) const;
+
   uint64_t lastSequence() const;
 
-  /// Takes the clean marker away, durably. What it named is left over.
-  Status removeClean();
-  Status writeClean(const Manifest &manifest);
-  /// Removes the files of clean states but that of `keep` (0: all).
-  void removeLeftovers(uint64_t keep);
-  /// Removes everything that this class made, and tier files in the folder.
+  /// Writes the root of a close. `inDoubt`: it failed, and may yet be there.
+  Status writeClosed(const Manifest &manifest, bool &inDoubt);
+  /// Takes the root of the last close away, durably; missing is fine.
+  Status removeClosed();
+  /// Removes what no root names: temporary files, blobs of older closes, and
+  /// store files of generations that are gone.
+  void removeLeftovers(const std::vector<std::string> &tierFiles);
+  /// Removes everything that this class made, and store files in the folder.
   Status wipe(const std::vector<std::string> &tierFiles);
 
   /// A checkpoint: fill the folder that begin() returns, then commit().
   Result<std::string> beginCheckpoint();
-  Status commitCheckpoint(const std::string &name, const Manifest &manifest);
+  /// `inDoubt`: it failed, and may yet be there.
+  Status commitCheckpoint(const std::string &name, const Manifest &manifest,
+                          bool &inDoubt);
   void abandonCheckpoint();
-  /// Keeps the newest `keep` checkpoints (0: all).
-  Status prune(uint32_t keep);
+  /// Takes a checkpoint away, durably.
+  Status removeCheckpoint(const std::string &name);
+  /// Keeps the newest `keep` checkpoints (0: all). `removed` gets the
+  /// sequences of those that are gone, durably.
+  Status prune(uint32_t keep, std::vector<uint64_t> &removed);
 
 private:
   StateDir() = default;

@@ -143,6 +143,13 @@ struct OpPlan {
   std::vector<WaitPlan> waits;
 };
 
+/// How stores of rows are sized, and what happens when one is full.
+struct StorePlan {
+  double space = 2;        // multiple of the logical bytes
+  int64_t retained = 1;    // checkpoints at once
+  bool dropOldest = false; // full: give the oldest checkpoint up
+};
+
 struct BoundPlan {
   std::string tier;
   int64_t capacity = 0, bytes = 0;
@@ -165,6 +172,7 @@ struct Plan {
   std::vector<RingPlan> rings;
   int64_t arena = 0;
   std::vector<OpPlan> ops;
+  StorePlan store;
   std::vector<BoundPlan> bounds;
   int64_t processBytes = 0;
   ModelShape shape;

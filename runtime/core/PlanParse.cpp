@@ -321,6 +321,15 @@ Plan read(const json &j) {
         failPlan("head", "feature '" + f.name + "' has pooling none");
   }
   readGroups(j, plan);
+  const json &store = j.at("store");
+  plan.store.space = store.at("space").get<double>();
+  if (!(plan.store.space >= 1.25 && plan.store.space <= 1000))
+    failPlan("store", "space is " + std::to_string(plan.store.space) +
+                          "; from 1.25 to 1000 times the rows' bytes");
+  plan.store.retained = number(store, "retained", 1, 1 << 20);
+  plan.store.dropOldest =
+      choose<bool>("store", store.at("on_full").get<std::string>(),
+                   {{"error", false}, {"drop_oldest", true}});
   for (const TablePlan &t : plan.tables)
     checkPlanIndex("table '" + t.name + "' group", t.group, plan.groups.size());
   fillShape(plan);

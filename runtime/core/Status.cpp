@@ -97,6 +97,8 @@ const char *trc_status_name(trc_status status) {
     return "forked";
   case TRC_INTERNAL:
     return "internal error";
+  case TRC_FULL:
+    return "full";
   }
   return "unknown status";
 }

@@ -117,7 +117,7 @@ bool Executor::findInOrder(Lane &lane, Instance &found) {
       ++lane.next;
       continue;
     }
-    found = {op, t};
+    found = {op, t, false};
     return waitsHold(op, t);
   }
 }
@@ -128,11 +128,11 @@ bool Executor::findAny(Lane &lane, Instance &found) {
       if (startedBits[op] >> (t % window) & 1)
         continue;
       if (waitsHold(op, t)) {
-        found = {op, t};
+        found = {op, t, false};
         return true;
       }
       if (found.op < 0)
-        found = {op, t};
+        found = {op, t, false};
     }
   return false;
 }
@@ -239,7 +239,10 @@ bool Executor::atRest() {
 }
 
 bool Executor::stuck(const Instance &caller) const {
-  return caller.op < 0 ? oldest < submitted : !waitsHold(caller.op, caller.t);
+  if (caller.op < 0)
+    return oldest < submitted;
+  return caller.end ? !done(caller.op, caller.t)
+                    : !waitsHold(caller.op, caller.t);
 }
 
 /// Whether all who wait want the end of the run, and the trainer, who is not
@@ -345,9 +348,15 @@ int64_t Executor::admitted() const {
   return submitted;
 }
 
-bool Executor::waitReady(int op, int64_t t) { return waitAsCaller({op, t}); }
+bool Executor::waitReady(int op, int64_t t) {
+  return waitAsCaller({op, t, false});
+}
 
-bool Executor::drain() { return waitAsCaller({-1, 0}); }
+bool Executor::waitEnd(int op, int64_t t) {
+  return waitAsCaller({op, t, true});
+}
+
+bool Executor::drain() { return waitAsCaller({-1, 0, false}); }
 
 void Executor::completeCaller(int op, int64_t t) {
   std::lock_guard<std::mutex> lock(mutex);

@@ -73,6 +73,9 @@ public:
   /// Blocks until the waits of the caller's op hold for t. False when the
   /// executor was interrupted.
   bool waitReady(int op, int64_t t);
+  /// Blocks until an op that follows from what callers did has completed for
+  /// t. False when the executor was interrupted.
+  bool waitEnd(int op, int64_t t);
   /// Completes the caller's op.
   void completeCaller(int op, int64_t t);
   /// The caller is through with t: its remaining caller's ops complete by
@@ -127,6 +130,7 @@ private:
   struct Instance {
     int op = -1;
     int64_t t = 0;
+    bool end = false; // its completion is waited for, not its waits
   };
 
   bool exists(int64_t t) const { return t >= base && t < visible(); }

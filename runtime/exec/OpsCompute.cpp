@@ -205,6 +205,12 @@ void Pipeline::segmentUpdate(Batch &b, GroupRuntime &g) {
   const UniqueLayout &layout = uniqueLayouts[g.index];
   int64_t rows = at<UniqueHeader>(g.uniqueRing, b.t, layout.header)->unique;
   const uint32_t *slots = slotsOf(b.t, g);
+  if (Status s = g.preserve(slots, at<uint32_t>(g.uniqueRing, b.t, layout.rows),
+                            static_cast<uint32_t>(rows));
+      !s.ok()) {
+    poison(std::move(s));
+    return;
+  }
   const TablePlan &table = plan.tables[g.plan->tables.front()];
   float hp[8] = {};
   updateScalars(table.optimizer, g.plan->dim, b.lrScale, b.step, hp);
@@ -222,5 +228,5 @@ void Pipeline::segmentUpdate(Batch &b, GroupRuntime &g) {
                    });
   if (!g.cache)
     for (int64_t u = 0; u < rows; ++u)
-      g.written.set(slots[u]);
+      g.dirty.set(slots[u]);
 }

@@ -30,8 +30,10 @@ void Pipeline::probe(Batch &b, GroupRuntime &g) {
   p.missPlace = at<BufferPlace>(g.probeRing, b.t, layout.missPlace);
   p.victimRow = at<uint32_t>(g.probeRing, b.t, layout.victimRow);
   p.victimSlot = at<uint32_t>(g.probeRing, b.t, layout.victimSlot);
+  std::lock_guard<std::mutex> lock(g.cutMutex);
   if (Status s = g.cache->probe(p); !s.ok())
     poison(std::move(s));
+  g.storedSlots[p.writeSlot] = p.victims == 0;
 }
 
 void Pipeline::spill(Batch &b, GroupRuntime &g) {
@@ -84,11 +86,12 @@ void Pipeline::storeVictims(Batch &b, GroupRuntime &g) {
     std::memcpy(&header, records + v * g.plan->storeBytes, sizeof(header));
     g.victimRows[v] = header.row;
   }
-  Status s = announceWrite();
-  if (s.ok())
-    s = g.store->write(p.writeSlot, g.victimRows.data(), p.victims, records);
-  if (!s.ok())
+  std::lock_guard<std::mutex> lock(g.cutMutex);
+  if (Status s = g.store->write(p.writeSlot, g.victimRows.data(), p.victims,
+                                records);
+      !s.ok())
     poison(std::move(s));
+  g.storedSlots[p.writeSlot] = true;
 }
 
 /// Returns false while reads are under way; the last one completes the op.

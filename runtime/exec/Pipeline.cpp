@@ -171,20 +171,15 @@ Status Pipeline::prepare(const trc_artifact &artifact, int cpu) {
       if (!cache.ok())
         return cache.takeStatus();
       g->cache = std::move(*cache);
+      g->storedSlots = std::make_unique<bool[]>(options.writeSlots);
+      std::fill_n(g->storedSlots.get(), options.writeSlots, true);
     } else {
       g->present.resize(count);
-      g->written.resize(count);
+      g->dirty.resize(count);
+      g->cutRows.resize(count);
     }
     groups.push_back(std::move(g));
   }
-  return Status();
-}
-
-Status Pipeline::announceWrite() {
-  std::lock_guard<std::mutex> lock(writeMutex);
-  if (!writeAnnounced && beforeFirstWrite)
-    TRC_RETURN_IF_ERROR(beforeFirstWrite());
-  writeAnnounced = true;
   return Status();
 }
 

@@ -54,7 +54,13 @@ public:
   void resize(uint64_t rows) { words.assign((rows + 63) / 64, 0); }
   bool test(uint64_t row) const { return words[row / 64] >> (row % 64) & 1; }
   void set(uint64_t row) { words[row / 64] |= 1ull << (row % 64); }
+  void reset(uint64_t row) { words[row / 64] &= ~(1ull << (row % 64)); }
   void clear() { std::fill(words.begin(), words.end(), 0); }
+  /// Sets what is set there.
+  void add(const RowBits &other) {
+    for (size_t w = 0; w < words.size(); ++w)
+      words[w] |= other.words[w];
+  }
   /// The first set bit at or after `row`; `rows` where there is none.
   uint64_t next(uint64_t row, uint64_t rows) const;
   uint64_t count() const;
@@ -70,13 +76,18 @@ struct GroupRuntime {
   int index = 0;
   Mapping memory;
   RowBits present; // memory home: the row has a value (host lane)
-  RowBits written; // memory home: the row was updated (work lane)
+  RowBits dirty;   // memory home: updated since it was stored (work lane)
   std::unique_ptr<GroupCache> cache;
   std::unique_ptr<RowStore> store;
   std::vector<RowInit> inits;              // by position in plan->tables
   std::vector<trc_gather_pool_fn> gathers; // by position in plan->features
   trc_segment_update_fn update = nullptr;
   std::vector<uint32_t> victimRows; // scratch of store
+  // A cut: orders probe, store, preserve and drain (Cut.cpp).
+  std::mutex cutMutex;
+  bool cutting = false;
+  std::unique_ptr<bool[]> storedSlots; // write-buffer slots that are stored
+  RowBits cutRows;                     // memory home: pending rows
   // Rings, and ops that others await.
   int uniqueRing = -1, probeRing = -1, stagingRing = -1, writeRing = -1,
       pooledRing = -1, fetchOp = -1, storeOp = -1;
@@ -84,11 +95,20 @@ struct GroupRuntime {
   char *row(uint64_t slot) const {
     return memory.data() + slot * static_cast<uint64_t>(plan->slotBytes);
   }
+  Status beginCut(uint64_t id);
+  Status drainCut();
+  void endCut();
+  Status preserve(const uint32_t *slots, const uint32_t *rows, uint32_t unique);
+
   /// Position in plan->tables of the table that the group's row belongs to.
   size_t tableOf(const Plan &model, uint64_t groupRow) const;
   /// Writes the row's initial value: weights, then zero state.
   void initRow(const Plan &model, size_t tablePosition, uint64_t groupRow,
                char *out) const;
+
+private:
+  struct Piece;
+  Status storePiece(Piece &p, uint32_t n);
 };
 
 /// A batch in flight. Fields are written by one op and read by ops that wait
@@ -123,11 +143,6 @@ public:
   Status prepare(const trc_artifact &artifact, int cpu);
   void start() { executor.start(); }
 
-  /// Called once before the first write to a store.
-  std::function<Status()> beforeFirstWrite;
-  /// Makes sure that it was called.
-  Status announceWrite();
-
   //--- Producer -------------------------------------------------------------
   /// Checks the shape of the batch, applies overflow and copies it into the
   /// slot of batch t. The caller asked Executor::mayAdmit before.
@@ -142,6 +157,14 @@ public:
   /// The head's own step, when backward has come.
   void updateHead(const Batch &b);
   Batch &batch(int64_t t) { return batches[t % batches.size()]; }
+
+  //--- Checkpoints ----------------------------------------------------------
+  /// Cuts all stores, when no update runs and none can begin.
+  Status beginCut(uint64_t id);
+  /// Stores what is still pending, while training goes on.
+  Status drainCut();
+  /// Nothing is preserved any more.
+  void endCut();
 
   bool run(int op, int64_t t) override;
 
@@ -222,8 +245,6 @@ private:
   std::vector<ProbeLayout> probeLayouts;
   std::vector<PooledLayout> pooledLayouts;
   int inRing = -1, dedupRing = -1, expandedRing = -1, gradsRing = -1;
-  std::mutex writeMutex;
-  bool writeAnnounced = false;
   mutable std::mutex poisonMutex;
   Status poisonReason;
   std::atomic<bool> poisonedFlag{false};

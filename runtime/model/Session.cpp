@@ -150,8 +150,12 @@ Status Session::setLr(double scale) {
   TRC_CALL(trc_set_lr(session, scale, &error));
 }
 
-Status Session::checkpoint(uint32_t keep) {
-  TRC_CALL(trc_checkpoint(session, nullptr, 0, keep, &error));
+Status Session::beginCheckpoint(uint32_t keep) {
+  TRC_CALL(trc_checkpoint_begin(session, nullptr, 0, keep, &error));
+}
+
+Status Session::checkpointOutcome(bool block) {
+  TRC_CALL(trc_checkpoint_wait(session, block, &error));
 }
 
 Status Session::readRows(const std::string &table,

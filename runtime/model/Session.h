@@ -53,7 +53,10 @@ public:
                   float scale);
   Status release(trc_ticket ticket);
   Status setLr(double scale);
-  Status checkpoint(uint32_t keep);
+  /// Cuts now and writes while training goes on.
+  Status beginCheckpoint(uint32_t keep);
+  /// How it ended; WOULD_BLOCK until then, unless `block`.
+  Status checkpointOutcome(bool block);
   Status readRows(const std::string &table, const std::vector<int64_t> &rows,
                   float *out);
   Status readState(const std::string &table, int slot,

@@ -1,10 +1,10 @@
-//===- Train.cpp - The training loop of the executable
-//---------------------===//
+//===- Train.cpp - The training loop of the executable --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Submits batches ahead up to the plan's lookahead, but never across an
-// evaluation, a checkpoint or the last step, which need an empty pipeline.
+// evaluation or the last step, which need an empty pipeline. Checkpoints are
+// cut between two steps and written while training goes on.
 // A resumed run passes over the samples that the state has seen, so the
 // sequence of steps is the same however a run is cut.
 //
@@ -41,8 +41,14 @@ private:
   Status runStep();
   Status atBoundary();
   Status evaluate();
-  Status checkpoint();
+  Status beginCheckpoint();
+  Status endCheckpoint(bool block);
   void planBoundary();
+  bool checkpointDue() const {
+    return config.train.checkpointSeconds > 0 &&
+           secondsSince(lastCheckpointTime) >=
+               static_cast<double>(config.train.checkpointSeconds);
+  }
   void showProgress(bool force);
   nlohmann::json stepFields();
   int64_t evalEverySteps() const;
@@ -63,13 +69,14 @@ private:
 
   int64_t step = 0, samples = 0, startStep = 0, startSamples = 0;
   int64_t lastStep = never, boundary = never, nextEval = never,
-          nextCheckpoint = never, evaluatedAt = -1, checkpointAt = -1;
+          nextCheckpoint = never, evaluatedAt = -1;
+  int64_t writing = -1, writingSamples = 0; // the checkpoint under way
   size_t depth = 1;
   bool stopped = false;
   int signal = 0;
   Metrics progressive;
   MetricValues heldOut;
-  double lastLoss = 0, trainSeconds = 0;
+  double lastLoss = 0, trainSeconds = 0, pauseMs = 0;
   Clock::time_point lastCheckpointTime = Clock::now();
 };
 
@@ -97,7 +104,7 @@ Status Trainer::open() {
   reader = std::make_unique<data::BatchReader>(std::move(options));
   nextEval = nextMultiple(evalEverySteps());
   nextCheckpoint = nextMultiple(config.train.checkpointSteps);
-  evaluatedAt = checkpointAt = step;
+  evaluatedAt = step;
   std::string from = step > 0 ? "resuming " + how.stateDir + " at step " +
                                     std::to_string(step) + ", row " +
                                     std::to_string(samples)
@@ -140,15 +147,7 @@ int64_t Trainer::evalEverySteps() const {
 }
 
 /// The step that nothing may be submitted across.
-void Trainer::planBoundary() {
-  boundary = std::min({lastStep, nextEval, nextCheckpoint});
-  if (config.train.checkpointSeconds > 0 &&
-      secondsSince(lastCheckpointTime) >=
-          static_cast<double>(config.train.checkpointSeconds)) {
-    nextCheckpoint = step + static_cast<int64_t>(ahead.inFlight.size());
-    boundary = std::min(boundary, nextCheckpoint);
-  }
-}
+void Trainer::planBoundary() { boundary = std::min(lastStep, nextEval); }
 
 Status Trainer::fillPipeline() {
   while (!ahead.ended && ahead.inFlight.size() < depth &&
@@ -220,13 +219,35 @@ Status Trainer::evaluate() {
   return Status();
 }
 
-Status Trainer::checkpoint() {
-  TRC_RETURN_IF_ERROR(
-      session->checkpoint(static_cast<uint32_t>(config.train.checkpointKeep)));
-  checkpointAt = step;
+/// Batches may be in flight: the cut is between two steps.
+Status Trainer::beginCheckpoint() {
+  TRC_RETURN_IF_ERROR(endCheckpoint(true));
+  Clock::time_point start = Clock::now();
+  TRC_RETURN_IF_ERROR(session->beginCheckpoint(
+      static_cast<uint32_t>(config.train.checkpointKeep)));
+  pauseMs = secondsSince(start) * 1e3;
   lastCheckpointTime = Clock::now();
-  report.event("checkpoint", "step " + std::to_string(step) + "  checkpoint",
-               {{"step", step}, {"samples", samples}});
+  writing = step;
+  writingSamples = samples;
+  return Status();
+}
+
+/// Reports the checkpoint under way once it is durable.
+Status Trainer::endCheckpoint(bool block) {
+  if (writing < 0)
+    return Status();
+  Status s = session->checkpointOutcome(block);
+  if (s.code() == TRC_WOULD_BLOCK)
+    return Status();
+  int64_t at = writing;
+  writing = -1;
+  TRC_RETURN_IF_ERROR(std::move(s));
+  double seconds = secondsSince(lastCheckpointTime);
+  report.event("checkpoint", "step " + std::to_string(at) + "  checkpoint",
+               {{"step", at},
+                {"samples", writingSamples},
+                {"pause_ms", pauseMs},
+                {"seconds", seconds}});
   return Status();
 }
 
@@ -235,10 +256,6 @@ Status Trainer::atBoundary() {
     showProgress(true);
     nextEval = nextMultiple(evalEverySteps());
     TRC_RETURN_IF_ERROR(evaluate());
-  }
-  if (step >= nextCheckpoint) {
-    nextCheckpoint = nextMultiple(config.train.checkpointSteps);
-    TRC_RETURN_IF_ERROR(checkpoint());
   }
   return Status();
 }
@@ -292,9 +309,15 @@ Status Trainer::loop() {
     TRC_RETURN_IF_ERROR(runStep());
     trainSeconds += secondsSince(start);
     showProgress(false);
-    if (ahead.inFlight.empty() && step >= std::min(nextEval, nextCheckpoint))
+    TRC_RETURN_IF_ERROR(endCheckpoint(false));
+    if (step >= nextCheckpoint || checkpointDue()) {
+      nextCheckpoint = nextMultiple(config.train.checkpointSteps);
+      TRC_RETURN_IF_ERROR(beginCheckpoint());
+    }
+    if (ahead.inFlight.empty() && step >= nextEval)
       TRC_RETURN_IF_ERROR(atBoundary());
   }
+  TRC_RETURN_IF_ERROR(endCheckpoint(true));
   // Batches that were submitted but not trained are not part of the state.
   for (InFlight &f : ahead.inFlight)
     TRC_RETURN_IF_ERROR(session->release(f.ticket));

@@ -30,8 +30,36 @@ struct TierHits {
 
 } // namespace
 
+/// Bytes of a store by what they are for.
+static json storeJson(const RowStore &store) {
+  RowStore::Space space = store.space();
+  RowStore::Counters c = store.counters();
+  return {{"capacity", space.capacity},
+          {"current", space.current},
+          {"retained", space.retained},
+          {"segments", space.segments},
+          {"free_segments", space.freeSegments},
+          {"bytes_cleaned", c.bytesCleaned},
+          {"segments_cleaned", c.segmentsCleaned},
+          {"bytes_index", c.bytesIndex},
+          {"stall_ms", static_cast<double>(c.stallNs) / 1e6}};
+}
+
+static json transfersJson(const TransferCounters &c) {
+  auto us = [](uint64_t ns) { return static_cast<double>(ns) / 1e3; };
+  return {{"count", c.count},
+          {"bytes", c.bytes},
+          {"errors", c.errors},
+          {"mean_us", c.count ? us(c.totalNs / c.count) : 0.0},
+          {"p50_us", us(c.quantile(0.5))},
+          {"p90_us", us(c.quantile(0.9))},
+          {"p99_us", us(c.quantile(0.99))},
+          {"p999_us", us(c.quantile(0.999))},
+          {"max_us", us(c.maxNs)}};
+}
+
 std::string trc::statsJson(const Pipeline &p, const SessionCounters &session,
-                           const std::vector<std::string> &devices) {
+                           const std::vector<const Device *> &devices) {
   const Plan &plan = p.plan;
   json j;
   j["model"] = plan.model;
@@ -81,9 +109,11 @@ std::string trc::statsJson(const Pipeline &p, const SessionCounters &session,
     o["name"] = gp.name;
     o["home"] = plan.tiers[gp.home].name;
     o["rows"] = gp.rows;
+    o["store"] = storeJson(*g->store);
     if (!g->cache) {
       used[gp.home] += static_cast<uint64_t>(gp.rows * gp.slotBytes +
-                                             memoryHomeIndexBytes(gp.rows));
+                                             memoryHomeIndexBytes(gp.rows)) +
+                       g->store->memoryBytes();
       j["groups"].push_back(std::move(o));
       continue;
     }
@@ -125,9 +155,10 @@ std::string trc::statsJson(const Pipeline &p, const SessionCounters &session,
             : static_cast<uint64_t>(plan.rings[g->writeRing].depth);
     used[gp.cache] += slots * static_cast<uint64_t>(gp.slotBytes) +
                       GroupCache::memoryBytes(rows, slots, miss, depth) +
-                      RowStore::memoryBytes(rows, depth, miss, 64);
+                      g->store->memoryBytes();
+    RowStore::Space space = g->store->space();
     used[gp.home] +=
-        g->store->writtenCount() * static_cast<uint64_t>(gp.storeBytes);
+        space.capacity / space.segments * (space.segments - space.freeSegments);
   }
   j["tiers"] = json::array();
   for (size_t t = 0; t < plan.tiers.size(); ++t) {
@@ -149,7 +180,14 @@ std::string trc::statsJson(const Pipeline &p, const SessionCounters &session,
     }
     j["tiers"].push_back(std::move(o));
   }
-  j["devices"] = devices;
+  j["devices"] = json::array();
+  j["device_io"] = json::array(); // in the same order
+  for (const Device *d : devices) {
+    DeviceCounters io = d->counters();
+    j["devices"].push_back(d->describe());
+    j["device_io"].push_back({{"reads", transfersJson(io.reads)},
+                              {"writes", transfersJson(io.writes)}});
+  }
   rusage usage;
   if (getrusage(RUSAGE_SELF, &usage) == 0)
     j["peak_rss"] = static_cast<uint64_t>(usage.ru_maxrss) * 1024;

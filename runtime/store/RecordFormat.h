@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A record is an 8-byte header and the payload (weights, then optimizer
-// state), padded to the store pitch. The header holds a CRC32C over the row
-// and the payload, so that torn, misdirected and lost writes fail on reading.
+// state), padded to the store pitch. The header holds a CRC32C over a key of
+// the state, the row and the payload, mixed with where and when the record was
+// appended, so that torn, stale, misdirected and lost writes fail on reading.
 // Pure and header-only: the compiler sizes rings and buffers with it.
 //
 //===----------------------------------------------------------------------===//
@@ -42,14 +43,12 @@ constexpr uint64_t deviceBufferBytes(uint64_t largestStoreBytes) {
   return recordSpan(largestStoreBytes, 4096);
 }
 
-/// Memory that a store holds: the list of rows, the order of queued writes,
-/// and batches of reads in flight (about one more than write slots). Without
-/// the device's buffers, see deviceMemory().
-constexpr uint64_t rowStoreMemory(uint64_t rows, uint64_t writeSlots,
-                                  uint64_t maxBatch, uint64_t depth) {
-  constexpr uint64_t item = 8, request = 128;
-  return (rows + 63) / 64 * 8 + writeSlots * maxBatch * item + depth * request +
-         (writeSlots + 1) * (maxBatch * item + depth * request);
+/// What the checksum of a sealed record is XORed with when it becomes record
+/// `index` of a segment. For each index a bijection of the generation, so an
+/// older life of the segment never passes.
+constexpr uint32_t recordMix(uint32_t generation, uint32_t index) {
+  uint32_t x = generation * 0x9E3779B1u ^ index * 0x85EBCA6Bu;
+  return x ^ x >> 15;
 }
 
 } // namespace trc

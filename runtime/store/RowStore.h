@@ -2,15 +2,26 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads and writes the rows of a group by number. Where they lie is the
-// store's business: this one gives every row a fixed place in one file, or
-// round robin over several, until a log-structured store takes its place
-// behind the same interface.
+// Reads and writes the rows of a group by number. Records are appended to
+// segments (a log), so a row moves with every write, and what a checkpoint
+// names stays where it is until the checkpoint is forgotten.
 //
 // Order: a read sees every write that was queued before it, also one that the
 // device has not completed; two writes of a row take effect in the order in
-// which they were queued. Neighbouring records share device blocks; the store
-// sees to it that concurrent writes never clobber each other.
+// which they were queued. An append never shares a sector with durable data.
+//
+// Checkpoints. A cut is one moment of the rows: what is written at beginCut(),
+// plus the rows named `pending` there, whose value at the cut is the next one
+// that is written (the caller sees to it that it is). finishCut() makes the cut
+// durable but for its root: segments, then an index file. The caller makes its
+// root durable, then says keepCut(); from then on the cut is retained, its
+// records survive cleaning, until forget(). Recovery reads roots and index
+// files, never segments: adopt() each retained image.
+//
+// Cleaning runs on a thread of the store when free segments get few: live
+// records (of the current rows, of a retained or of the pending cut) are copied
+// on; moves of retained records are made durable in a file of their own before
+// the old segment is used again.
 //
 // Threads: every function may be called from any thread.
 // Lifetime: a batch and the memory it names belong to the caller until wait()
@@ -26,6 +37,7 @@
 
 #include "runtime/io/Device.h"
 #include "runtime/store/RecordFormat.h"
+#include "runtime/store/StoreGeometry.h"
 
 #include <atomic>
 #include <cstdint>
@@ -37,8 +49,9 @@
 namespace trc {
 
 struct RowStoreOptions {
-  /// Where a part of the rows lies: a file or a raw block device; several
-  /// groups may share one at different base offsets (multiples of 4096).
+  /// Where a part of the segments lies: a file or a raw block device; several
+  /// groups may share one at different base offsets (multiples of 4096). Each
+  /// has geometry.extentBytes() there.
   struct Extent {
     std::string path;
     uint64_t base = 0;
@@ -51,8 +64,27 @@ struct RowStoreOptions {
   uint32_t writeSlots = 1;   // depth of the write-buffer ring
   uint32_t maxWrites = 0;    // records in one batch of writes, at most
   uint32_t depth = 64;       // transfers of one batch in flight, at most
-  /// Part of every CRC: records of another state at the same place fail.
+  StoreGeometry geometry;
+  /// Checkpoints retained at once for which memory is declared; each further
+  /// one takes storeMarkBytes() more.
+  uint32_t retained = 1;
+  /// Of the state: part of every CRC and of the superblocks, so that files and
+  /// records of another state fail.
   uint64_t key = 0;
+  /// Writes superblocks; otherwise they must be there and fit. A superblock of
+  /// another state is never written over (TRC_MISMATCH says whose it is).
+  bool create = false;
+  /// With `create`: the key of a state that was given up, whose superblocks may
+  /// be written over, too.
+  uint64_t replaces = 0;
+  /// Nothing is written, by nobody: appends, cuts and cleaning are refused.
+  bool readOnly = false;
+  /// Where index files and moves lie; their names begin with `prefix`.
+  std::string folder, prefix;
+  /// Asked when nothing is left to clean: make room (forget a checkpoint) and
+  /// return OK, or say why not. Called without locks on the writing thread.
+  /// Empty: TRC_FULL.
+  std::function<Status()> onFull;
 };
 
 /// A batch of reads; reusable, also for another store.
@@ -83,17 +115,14 @@ private:
 
 class RowStore {
 public:
-  /// Opens the store, empty; loadIndex() takes over what is on the device.
+  /// Opens the store, empty; adopt() takes over what is on the device.
   static Result<std::unique_ptr<RowStore>> open(Device &device,
                                                 const RowStoreOptions &options);
   ~RowStore();
 
-  /// Bytes of the device that `rows` take (per extent when striped over n).
-  static uint64_t extentBytes(uint64_t rows, uint64_t storeBytes,
-                              uint64_t extents = 1);
-  /// Memory that a store holds, without the device's buffers.
-  static uint64_t memoryBytes(uint64_t rows, uint64_t writeSlots,
-                              uint64_t maxWrites, uint64_t depth);
+  /// Memory that this store holds, without the device's buffers
+  /// (rowStoreMemory).
+  uint64_t memoryBytes() const;
 
   //--- Reads ----------------------------------------------------------------
   /// Starts the batch and returns at once. A row that was never written is an
@@ -110,7 +139,8 @@ public:
   //--- Writes ---------------------------------------------------------------
   /// Puts the header before a payload that already lies at
   /// record + recordHeaderBytes, and zeroes the padding after it. `record` has
-  /// storeBytes() bytes. Pure: call it in spill, in parallel if you like.
+  /// storeBytes() bytes. The generation of the segment is mixed in when it is
+  /// appended, not here. Pure: call it in spill, in parallel if you like.
   void seal(uint32_t row, char *record) const;
 
   /// Queues `count` sealed records, storeBytes() apart, as the content of ring
@@ -134,23 +164,46 @@ public:
   /// Forgets all rows. Nothing may be in flight.
   void clear();
 
-  /// Writes the list of written rows to a file of its own (temporary file,
-  /// fdatasync, rename), and takes it back at the next open. loadIndex fails
-  /// with TRC_NOT_FOUND where there is none, TRC_MISMATCH where it belongs to
-  /// another geometry or key, TRC_CORRUPT where it is damaged. Call flush()
-  /// before, remove the file before the first write of the next run. The list
-  /// of another moment fails, too: it was saved with another seal.
-  Status saveIndex(const std::string &path, uint32_t seal = 0) const;
-  Status loadIndex(const std::string &path, uint32_t seal = 0);
+  //--- Checkpoints ----------------------------------------------------------
+  /// An index on disk: files in `folder`, base first, then deltas.
+  struct Image {
+    uint64_t id = 0; // rises from checkpoint to checkpoint
+    std::vector<std::string> files;
+  };
+  /// Starts a cut; one at a time, TRC_OUT_OF_ORDER otherwise. Takes no I/O and
+  /// time in proportion to the rows changed since the last cut.
+  Status beginCut(uint64_t id, const uint32_t *pending = nullptr,
+                  uint64_t count = 0);
+  /// Pending rows whose value at the cut has not been written yet.
+  uint64_t cutPending() const;
+  /// Waits for the pending rows and the writes up to the cut, makes them
+  /// durable, then writes the index file (a delta, or a base when the deltas
+  /// exceed half of it), durable as well.
+  Status finishCut(Image &image);
+  /// The root that names the image is durable.
+  void keepCut();
+  /// The cut was given up: what it holds is free again.
+  void dropCut();
+  /// A retained checkpoint has lost its root: its records are free, files that
+  /// no other image names are removed.
+  Status forget(uint64_t id);
+  /// At open, before anything else, rising ids: retains the image of a
+  /// checkpoint; with `current` the rows go on from it. TRC_CORRUPT,
+  /// TRC_MISMATCH or TRC_NOT_FOUND with file and place where it cannot be.
+  Status adopt(const Image &image, bool current);
+  /// After the last adopt(): removes index and move files that nothing names.
+  Status removeLeftovers();
 
   //--- Streaming (checkpoints, export) --------------------------------------
-  /// Calls `take(row, payload)` for every written row in [begin, end) in rising
-  /// order, reading in large pieces; stops at the first failure of either.
+  /// Calls `take(row, payload)` for every written row, in the order in which
+  /// they lie, reading in large pieces; stops at the first failure of either.
+  /// The rows are those of the moment of the call. `take` must not write to
+  /// this store.
   Status
-  scan(uint32_t begin, uint32_t end,
-       const std::function<Status(uint32_t row, const char *payload)> &take);
-  /// Writes `count` rows (rising, payloads payloadBytes() apart) and returns
-  /// when the device has completed them. Uses memory of its own; for loading.
+  scan(const std::function<Status(uint32_t row, const char *payload)> &take);
+  /// Writes `count` rows (no duplicates, payloads payloadBytes() apart) and
+  /// returns when the device has completed them. Uses memory of its own; for
+  /// loading.
   Status load(const uint32_t *rows, uint32_t count, const char *payloads);
 
   uint32_t rows() const;
@@ -162,10 +215,21 @@ public:
     uint64_t rowsRead = 0, rowsWritten = 0;
     uint64_t reads = 0, writes = 0; // transfers
     uint64_t bytesRead = 0, bytesWritten = 0;
-    uint64_t blocksMerged = 0;  // transfers that read before they wrote
+    uint64_t bytesCleaned = 0; // of bytesWritten: copied by cleaning
+    uint64_t segmentsCleaned = 0;
+    uint64_t bytesIndex = 0;    // index and move files
+    uint64_t stallNs = 0;       // writers waited for a free segment
     uint64_t readFromQueue = 0; // rows taken from a write still in flight
   };
   Counters counters() const;
+
+  struct Space {
+    uint64_t capacity = 0; // of all segments
+    uint64_t current = 0;  // bytes of records that hold a current row
+    uint64_t retained = 0; // of records that only checkpoints name
+    uint32_t freeSegments = 0, segments = 0;
+  };
+  Space space() const;
 
   struct Impl; // internal
 

@@ -94,7 +94,7 @@ def damage_files(d, rng):
             if "ckpt-" in str(file):  # not what a run takes by itself
                 shutil.rmtree(state)
                 shutil.copytree(good, state)
-                (state / "clean.json").unlink()
+                (state / "closed.json").unlink()
                 (state / file).unlink()
                 if text is not None:
                     (state / file).write_bytes(text)
@@ -123,7 +123,7 @@ def other_moments(d):
         shutil.copytree(good, state)
         shutil.copy(then, state / now)
         if "ckpt-" in str(now):
-            (state / "clean.json").unlink()
+            (state / "closed.json").unlink()
         d.check(f"{now} as of ten steps before")
 
 

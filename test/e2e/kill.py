@@ -161,7 +161,7 @@ def main():
                 kills.train("base", 24)
                 at = 24
             if begin == "checkpoint":
-                (base / "clean.json").unlink()
+                (base / "closed.json").unlink()
                 at = 21
             steps = 24
             state = folder / "state"

@@ -35,7 +35,7 @@ def write_data(path, samples):
 def rows_of(state):
     """The payload of every stored record: the 8-byte headers are sealed with a key of each store."""
     records = {}
-    for group in json.loads((state / "clean.json").read_text())["groups"]:
+    for group in json.loads((state / "closed.json").read_text())["groups"]:
         expect(len(group["extents"]) == 1, "one path, one extent")
         extent = group["extents"][0]
         with open(state / extent["path"], "rb") as file:

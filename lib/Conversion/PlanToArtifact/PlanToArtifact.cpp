@@ -108,6 +108,10 @@ public:
     o["head"] = head();
     o["tiers"] = tiers();
     o["groups"] = groups();
+    o["store"] = json::Object{
+        {"space", emb::storeSpaceOf(m.module)},
+        {"retained", emb::storeRetainedOf(m.module)},
+        {"on_full", spec::name(spec.train.checkpoint.onFull.value)}};
     o["lanes"] = lanes();
     o["rings"] = rings();
     o["arena"] = int64_t(*program.getArena());

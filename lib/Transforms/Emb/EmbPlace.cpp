@@ -67,7 +67,8 @@ void EmbPlacePass::runOnOperation() {
     OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
     emb::TierOp::create(builder, module.getLoc(), "dram", emb::TierKind::DRAM,
                         std::numeric_limits<int64_t>::max() / 4, ArrayAttr(),
-                        /*per_worker=*/false, FloatAttr());
+                        /*per_worker=*/false, FloatAttr(),
+                        /*warn_of_wear=*/false);
   }
   for (auto table : module.getOps<emb::TableOp>())
     if (failed(place(table, decision)))

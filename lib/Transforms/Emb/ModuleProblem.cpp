@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Transforms/Emb/ModuleProblem.h"
 
+#include "CostModel/Wear.h"
+
 #include "Planner/Decision.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -117,6 +119,9 @@ LogicalResult Reader::tiers() {
     t.perWorker = op.getPerWorker();
     if (op.getDriveWritesPerDay())
       t.driveWritesPerDay = op.getDriveWritesPerDay()->convertToDouble();
+    t.warnOfWear = op.getWarnOfWear();
+    if (op.getPath())
+      t.extents = static_cast<int>(op.getPath()->size());
     p.tiers.push_back(t);
     result.tierLocs.push_back(op.getLoc());
   }
@@ -290,6 +295,8 @@ LogicalResult Reader::pins() {
   result.lookaheadLoc = locOf(pins, "lookahead_loc");
   if (auto workers = pins.getAs<IntegerAttr>("workers"))
     p.workers = static_cast<int>(workers.getInt());
+  p.storeSpace = emb::storeSpaceOf(module);
+  p.storeRetained = emb::storeRetainedOf(module);
   if (p.workers < 1)
     return module.emitError("workers must be 1 or more, not ") << p.workers;
   if (auto device = pins.getAs<StringAttr>("device"))
@@ -409,8 +416,16 @@ FailureOr<planner::Plan> terrace::planModule(const ModuleProblem &m,
       return emitError(loc) << llvm::toString(decision.takeError());
     planned = planner::planFrom(m.problem, *decision);
   }
-  if (auto *plan = std::get_if<planner::Plan>(&planned))
+  if (auto *plan = std::get_if<planner::Plan>(&planned)) {
+    for (const planner::WearFault &fault :
+         planner::wearFaults(m.problem, plan->decision, plan->cost)) {
+      Location loc = m.tierLocs[fault.tier];
+      if (!m.problem.tiers[fault.tier].warnOfWear)
+        return emitError(loc) << fault.message;
+      emitWarning(loc) << fault.message;
+    }
     return std::move(*plan);
+  }
   const auto &error = std::get<planner::PlanError>(planned);
   Location loc = m.tierLocs.front();
   if (error.pin >= 0)

@@ -8,8 +8,6 @@
 //===----------------------------------------------------------------------===//
 #include "Transforms/Plan/ProgramModel.h"
 
-#include "CostModel/IndexBytes.h"
-
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -133,6 +131,19 @@ int64_t ProgramModel::ringBytes(plan::RingOp ring) const {
       64, trc::ringBytes(shape, trc::RingRole(int(*ring.getRole())), index));
 }
 
+planner::StoreShape ProgramModel::storeOf(plan::GroupOp group) const {
+  planner::StoreShape store;
+  store.rows = int64_t(group.getRows().value_or(0));
+  store.storeBytes = group.getRecord().getStoreBytes();
+  store.space = emb::storeSpaceOf(module);
+  store.retained = emb::storeRetainedOf(module);
+  if (group.isCached())
+    if (int home = tier(group.getHome()); home >= 0)
+      if (auto paths = emb::TierOp(tiers[home]).getPath())
+        store.extents = static_cast<int>(paths->size());
+  return store;
+}
+
 SmallVector<TierUse> ProgramModel::tierUse() const {
   SmallVector<TierUse> use(tiers.size());
   int ringTier = -1;
@@ -147,13 +158,14 @@ SmallVector<TierUse> ProgramModel::tierUse() const {
     plan::GroupOp group = groupRef;
     int64_t rows = int64_t(group.getRows().value_or(0));
     int home = tier(group.getHome());
+    planner::StoreShape store = storeOf(group);
     if (home >= 0)
-      use[home].rows +=
-          rows * (group.isCached() ? group.getRecord().getStoreBytes()
-                                   : group.getRecord().getSlotBytes());
+      use[home].rows += group.isCached()
+                            ? store.bytes()
+                            : rows * group.getRecord().getSlotBytes();
     if (!group.isCached()) {
       if (home >= 0)
-        use[home].index += trc::memoryHomeIndexBytes(rows);
+        use[home].index += planner::memoryHomeIndexBytes(store);
       continue;
     }
     int64_t slots = int64_t(group.getSlots().value_or(0));
@@ -166,8 +178,8 @@ SmallVector<TierUse> ProgramModel::tierUse() const {
         writeSlots = int64_t(ring.getDepth());
     // The host walks the directory, wherever the slots lie.
     if (ringTier >= 0)
-      use[ringTier].index +=
-          planner::indexBytes(rows, slots, shape.groups[g].maxMiss, writeSlots);
+      use[ringTier].index += planner::indexBytes(
+          store, slots, shape.groups[g].maxMiss, writeSlots);
   }
   return use;
 }

@@ -10,6 +10,7 @@
 #ifndef TERRACE_TRANSFORMS_PLAN_PROGRAMMODEL_H
 #define TERRACE_TRANSFORMS_PLAN_PROGRAMMODEL_H
 
+#include "CostModel/IndexBytes.h"
 #include "dialects/plan/Plan.h"
 #include "runtime/core/RingLayout.h"
 
@@ -45,6 +46,8 @@ struct ProgramModel {
 
   int group(llvm::StringRef name) const;
   int tier(llvm::StringRef name) const;
+  /// The store of a group's rows.
+  planner::StoreShape storeOf(plan::GroupOp group) const;
   /// Bytes of one slot of a ring, from its role and group.
   int64_t ringBytes(plan::RingOp ring) const;
   /// What lies in each tier, in module order.

@@ -9,6 +9,9 @@ emb.tier @t dram bytes 1 path "a"
 // expected-error @below {{a tier of kind hbm takes no drive_writes_per_day}}
 emb.tier @t hbm bytes 1 drive_writes_per_day 1.0
 // -----
+// expected-error @below {{warn_of_wear needs drive_writes_per_day}}
+emb.tier @t nvme bytes 1 path "a" warn_of_wear
+// -----
 // expected-error @below {{drive_writes_per_day must be positive, not -1}}
 emb.tier @t nvme bytes 1 path "a" drive_writes_per_day -1.0
 // -----

@@ -27,8 +27,8 @@ module attributes {emb.machine = #emb.machine<cpu "x86-64-v3", cores 2 gpu "sm_9
   // CHECK: emb.tier @hbm hbm bytes 1024 per_worker
   emb.tier @hbm hbm bytes 1024 per_worker
   emb.tier @dram dram bytes 4096
-  // CHECK: emb.tier @disk nvme bytes 65536 path "a", "b" drive_writes_per_day 5.000000e-01
-  emb.tier @disk nvme bytes 65536 path "a", "b" drive_writes_per_day 0.5
+  // CHECK: emb.tier @disk nvme bytes 65536 path "a", "b" drive_writes_per_day 5.000000e-01 warn_of_wear
+  emb.tier @disk nvme bytes 65536 path "a", "b" drive_writes_per_day 0.5 warn_of_wear
 
   // Doubles print as the shortest text that reads back to the same bits.
   // CHECK: emb.table @item : !state_1000x4xf32 ids index

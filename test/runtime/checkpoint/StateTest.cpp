@@ -387,7 +387,7 @@ TEST_F(StateTest, DamageIsFound) {
   flip(state + "/checkpoints/ckpt-6/rows.bin", 3000);
   Session s;
   EXPECT_EQ(TRC_CORRUPT, s.open(artifact, state, TRC_EVAL, 0, "ckpt-6"));
-  flip(state + "/clean.json", 40);
+  flip(state + "/closed.json", 40);
   flip(state + "/checkpoints/ckpt-6/manifest.json", 40);
   // What is whole is still there.
   ASSERT_EQ(TRC_OK, s.open(artifact, state, TRC_EVAL)) << s.error.message;

@@ -138,6 +138,7 @@ json toy::makePlan(const Model &m) {
   plan["on_bad_id"] = m.dropBadIds ? "drop" : "error";
   plan["on_bad_grad"] = m.skipBadGrads ? "skip" : "error";
   plan["lookahead"] = m.lookahead;
+  plan["store"] = {{"space", m.space}, {"retained", 3}, {"on_full", m.onFull}};
   int64_t allIds = 0;
   for (const Feature &f : m.features)
     allIds += f.maxIds * m.batch;

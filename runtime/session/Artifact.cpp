@@ -5,7 +5,7 @@
 // dlopen for libraries; the image by CPUID.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/core/Artifact.h"
+#include "runtime/session/Artifact.h"
 
 #include <cpuid.h>
 #include <dlfcn.h>

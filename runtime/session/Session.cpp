@@ -6,7 +6,7 @@
 // release or a failed forward; they end in order.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/core/Session.h"
+#include "runtime/session/Session.h"
 
 #include "runtime/stats/Stats.h"
 
@@ -19,6 +19,7 @@ using namespace trc;
 bool Session::ownProcess() const { return ::getpid() == process; }
 
 Session::~Session() {
+  (void)joinCheckpoint();
   // The pipeline's lanes and stores end before what they use.
   pipeline.reset();
   trace.reset();
@@ -246,9 +247,9 @@ Status Session::stats(const char **json) {
     std::lock_guard<std::mutex> lock(headMutex);
     c.head = pipeline->headState;
   }
-  std::vector<std::string> devices;
+  std::vector<const Device *> devices;
   for (const auto &d : homes.devices)
-    devices.push_back(d->describe());
+    devices.push_back(d.get());
   std::string text = statsJson(*pipeline, c, devices);
   std::lock_guard<std::mutex> lock(statsMutex);
   statsText = std::move(text);
@@ -273,7 +274,11 @@ Status Session::close() {
       trainerRole = std::unique_lock<std::mutex>(trainer);
   }
   Executor &executor = pipeline->executor;
-  Status result;
+  Status result = joinCheckpoint();
+  if (!result.ok() && !pipeline->poisoned()) {
+    log(TRC_LOG_WARNING, "the last checkpoint failed: " + result.message());
+    result = Status();
+  }
   if (!pipeline->poisoned()) {
     executor.cancelCallers(false);
     while (ended < submitted)

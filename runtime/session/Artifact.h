@@ -6,8 +6,8 @@
 // chooses the CPU image.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TERRACE_RUNTIME_CORE_ARTIFACT_H
-#define TERRACE_RUNTIME_CORE_ARTIFACT_H
+#ifndef TERRACE_RUNTIME_SESSION_ARTIFACT_H
+#define TERRACE_RUNTIME_SESSION_ARTIFACT_H
 
 #include "runtime/core/Status.h"
 #include "terrace-rt/artifact.h"
@@ -40,4 +40,4 @@ private:
 
 } // namespace trc
 
-#endif // TERRACE_RUNTIME_CORE_ARTIFACT_H
+#endif // TERRACE_RUNTIME_SESSION_ARTIFACT_H

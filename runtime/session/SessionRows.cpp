@@ -6,8 +6,8 @@
 // or at home; or it was never written and is its initial value.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/core/Session.h"
 #include "runtime/exec/FpEnv.h"
+#include "runtime/session/Session.h"
 
 #include <algorithm>
 #include <cmath>
@@ -217,9 +217,10 @@ Status Session::writeRows(const char *name, const int64_t *rows, int64_t count,
     order.emplace_back(static_cast<uint32_t>(table->rowBase + rows[i]), i);
   }
   std::sort(order.begin(), order.end());
+  // Rows are written in place: nothing may be pending.
+  if (Status before = joinCheckpoint(); !before.ok())
+    return before;
   savedIsCurrent = false;
-  if (count)
-    TRC_RETURN_IF_ERROR(pipeline->announceWrite());
   for (size_t k = 0; k < order.size(); ++k) {
     if (k + 1 < order.size() && order[k + 1].first == order[k].first)
       continue;
@@ -229,7 +230,7 @@ Status Session::writeRows(const char *name, const int64_t *rows, int64_t count,
     if (!g.cache) {
       std::memcpy(g.row(row), record, pitch);
       g.present.set(row);
-      g.written.set(row);
+      g.dirty.set(row);
       continue;
     }
     GroupCache::Location at = g.cache->locate(row);

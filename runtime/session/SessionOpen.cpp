@@ -3,11 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The newest of the cleanly closed state and the checkpoints is taken, or the
-// one that was named. Reading sessions change no byte: a state whose rows do
-// not lie as the plan wants them is copied into scratch files without a name.
+// one that was named. Its stores go on where they are. Where the plan wants the
+// rows to lie otherwise, they are copied into stores of the next generation;
+// reading sessions change no byte and copy into files without a name.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/core/Session.h"
+#include "runtime/session/Session.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -94,64 +95,6 @@ void Session::describeModel() {
     parameters += t.rows * t.dim;
   for (const OpPlan &op : plan.ops)
     maxAhead = std::max(maxAhead, op.ahead);
-}
-
-std::vector<std::string> Session::tierFiles() const {
-  std::vector<std::string> files;
-  for (const TierPlan &t : plan.tiers)
-    if (!t.memory())
-      files.insert(files.end(), t.paths.begin(), t.paths.end());
-  return files;
-}
-
-std::vector<ManifestGroup> Session::layout() const {
-  std::vector<ManifestGroup> groups;
-  std::vector<uint64_t> used(plan.tiers.size(), 0); // per extent of the tier
-  for (const GroupPlan &g : plan.groups) {
-    ManifestGroup m;
-    m.tables = g.tables;
-    for (int t : g.tables)
-      m.rowBase.push_back(plan.tables[t].rowBase);
-    m.rows = g.rows;
-    m.payloadBytes = g.slotBytes;
-    m.storeBytes = g.storeBytes;
-    if (g.cached()) {
-      const TierPlan &tier = plan.tiers[g.home];
-      for (const std::string &path : tier.paths)
-        m.extents.push_back({path, used[g.home]});
-      uint64_t bytes = RowStore::extentBytes(
-          static_cast<uint64_t>(g.rows), static_cast<uint64_t>(g.storeBytes),
-          std::max<size_t>(1, tier.paths.size()));
-      used[g.home] += (bytes + 4095) / 4096 * 4096;
-    }
-    groups.push_back(std::move(m));
-  }
-  return groups;
-}
-
-bool Session::sameLayout(const Manifest &manifest) const {
-  std::vector<ManifestGroup> ours;
-  for (ManifestGroup &g : layout())
-    if (!g.extents.empty())
-      ours.push_back(std::move(g));
-  if (ours.size() != manifest.groups.size())
-    return false;
-  for (size_t i = 0; i < ours.size(); ++i) {
-    const ManifestGroup &a = ours[i], &b = manifest.groups[i];
-    if (a.rows != b.rows || a.payloadBytes != b.payloadBytes ||
-        a.storeBytes != b.storeBytes || a.rowBase != b.rowBase ||
-        a.tables.size() != b.tables.size() ||
-        a.extents.size() != b.extents.size())
-      return false;
-    for (size_t k = 0; k < a.tables.size(); ++k)
-      if (plan.tables[a.tables[k]].name != manifest.tables[b.tables[k]].name)
-        return false;
-    for (size_t k = 0; k < a.extents.size(); ++k)
-      if (a.extents[k].path != b.extents[k].path ||
-          a.extents[k].base != b.extents[k].base)
-        return false;
-  }
-  return true;
 }
 
 Status Session::findSource(const trc_open_options &options,
@@ -284,26 +227,96 @@ uint64_t trc::randomKey() {
   return key;
 }
 
-/// Memory, caches and stores of all groups, empty.
-Status Session::setUpGroups(const StateSource *source) {
-  TRC_RETURN_IF_ERROR(pipeline->prepare(artifact->get(), cpu));
-  std::vector<ManifestGroup> groups = layout();
-  bool live = source && source->clean && sameLayout(source->manifest);
-  size_t k = 0;
-  for (ManifestGroup &g : groups) {
-    bool home = !g.extents.empty();
-    g.key = live && home ? source->manifest.groups[k++].key : randomKey();
-    storeKeys.push_back(g.key);
+/// The key of the state, and its identity on disk: before any file carries the
+/// key, so that a kill leaves no file whose state is not known.
+Status Session::identify(const Manifest *source) {
+  Result<std::optional<Manifest>> known = state->identity();
+  key = source ? source->key : known.ok() && *known ? (*known)->key : 0;
+  if (!key)
+    key = randomKey();
+  if (mode != TRC_TRAIN)
+    return Status();
+  Manifest identity = Manifest::of(plan);
+  identity.key = key;
+  if (known.ok() && *known && (*known)->toText() == identity.toText())
+    return Status();
+  return state->writeIdentity(identity);
+}
+
+/// Removes the state. Files outside of its folder stay, to be written over.
+Status Session::wipeState() {
+  Result<std::optional<Manifest>> identity = state->identity();
+  if (identity.ok() && *identity)
+    wipedKey = (*identity)->key;
+  return state->wipe(storeFiles());
+}
+
+StoresOptions Session::storesOptions() {
+  StoresOptions how;
+  how.key = key;
+  how.replaces = wipedKey;
+  how.folder = state->path();
+  // And the closed state that a run begins with.
+  how.retained = static_cast<uint32_t>(plan.store.retained) + 1;
+  for (const LanePlan &lane : plan.lanes)
+    if (lane.kind == LaneKind::io)
+      how.depth = static_cast<uint32_t>(std::min(lane.depth, 4096));
+  for (size_t g = 0; g < plan.groups.size(); ++g) {
+    StoresOptions::Writer writer;
+    writer.name = plan.groups[g].name;
+    int ring = plan.findRing(RingRole::writebuf, static_cast<int>(g));
+    if (ring >= 0) {
+      writer.writeSlots = static_cast<uint32_t>(plan.rings[ring].depth);
+      writer.maxWrites = static_cast<uint32_t>(plan.groups[g].maxMiss);
+    }
+    how.writers.push_back(std::move(writer));
+    how.pmem.push_back(plan.tiers[plan.groups[g].home].kind == "pmem");
   }
+  if (mode == TRC_TRAIN)
+    how.onFull = [this] { return makeRoom(); };
+  return how;
+}
+
+/// Memory, caches and stores of all groups, with the rows of the source.
+Status Session::setUp(std::optional<StateSource> &source) {
   bool train = mode == TRC_TRAIN;
-  Result<HomeStores> opened =
-      openStores(groups, state->path(), train, !train && !live, true);
+  TRC_RETURN_IF_ERROR(pipeline->prepare(artifact->get(), cpu));
+  bool live = source && sameLayout(source->manifest);
+  StoresOptions how = storesOptions();
+  if (live) {
+    // The geometry is what the files were made with.
+    generation = source->manifest.generation;
+    stored = source->manifest.groups;
+    how.readOnly = !train;
+  } else {
+    for (const StateSource &root : state->roots(nullptr))
+      generation = std::max(generation, root.manifest.generation + 1);
+    stored = layout(generation);
+    how.create = true;
+    how.scratch = !train;
+  }
+  for (ManifestGroup &group : stored)
+    group.index.clear();
+  Result<HomeStores> opened = openStores(stored, how);
   if (!opened.ok())
     return opened.takeStatus();
   homes = std::move(*opened);
-  for (size_t g = 0; g < groups.size(); ++g)
+  for (size_t g = 0; g < stored.size(); ++g)
     pipeline->groups[g]->store = std::move(homes.stores[g]);
-  return Status();
+  if (!source)
+    return Status();
+  step = source->manifest.step;
+  samples = source->manifest.samples;
+  lrScale = source->manifest.lrScale;
+  pipeline->headState = source->manifest.headState;
+  TRC_RETURN_IF_ERROR(source->readBlob(blob));
+  if (!live) {
+    if (train)
+      log(TRC_LOG_INFO, "the plan lays rows out anew: copying " + source->name);
+    return loadRows(*source, tableMapOf(source->manifest));
+  }
+  savedIsCurrent = source->closed;
+  return adoptRoots(*source);
 }
 
 Status Session::openState(const trc_open_options &options) {
@@ -324,7 +337,7 @@ Status Session::openState(const trc_open_options &options) {
     TRC_RETURN_IF_ERROR(
         findInitSource(options.init_from, otherDir, other, otherMap));
   if (options.flags & TRC_OPEN_FRESH)
-    TRC_RETURN_IF_ERROR(state->wipe(tierFiles()));
+    TRC_RETURN_IF_ERROR(wipeState());
   std::optional<StateSource> source;
   TRC_RETURN_IF_ERROR(findSource(options, source));
   sequence = state->lastSequence();
@@ -337,32 +350,16 @@ Status Session::openState(const trc_open_options &options) {
                         "start fresh");
     adoptInit(other->manifest, otherMap);
   }
-  if (train && source && source->clean && !sameLayout(source->manifest))
-    TRC_RETURN_IF_ERROR(moveToCheckpoint(source));
-  else if (train && source && source->clean)
-    TRC_RETURN_IF_ERROR(secureClosed(*source));
   if (source)
     adoptInit(source->manifest, tableMapOf(source->manifest));
+  TRC_RETURN_IF_ERROR(identify(source ? &source->manifest : nullptr));
 
   pipeline = std::make_unique<Pipeline>(plan, options.threads, train);
-  if (train) {
-    // Not before: a session that only looks leaves a closed state closed.
-    pipeline->beforeFirstWrite = [this] { return state->removeClean(); };
-  }
-  TRC_RETURN_IF_ERROR(setUpGroups(source ? &*source : nullptr));
-  if (source)
-    TRC_RETURN_IF_ERROR(loadSource(*source));
-  else if (other)
-    TRC_RETURN_IF_ERROR(loadRows(*other, true, otherMap));
-  if (train) {
-    // The marker of a state that we did not go on with must not come back.
-    if (!savedIsCurrent)
-      TRC_RETURN_IF_ERROR(state->removeClean());
-    std::string identity = Manifest::of(plan).toText();
-    Result<std::optional<Manifest>> known = state->identity();
-    if (!known.ok() || !*known || (*known)->toText() != identity)
-      TRC_RETURN_IF_ERROR(state->writeIdentity(Manifest::of(plan)));
-  }
+  TRC_RETURN_IF_ERROR(setUp(source));
+  if (other)
+    TRC_RETURN_IF_ERROR(loadRows(*other, otherMap));
+  if (train)
+    state->removeLeftovers(storeFiles());
   if (source)
     log(TRC_LOG_INFO, std::string(train ? "resuming from " : "reading ") +
                           source->name + ": step " + std::to_string(step) +

@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Hash.h"
-#include "runtime/core/Session.h"
+#include "runtime/session/Session.h"
 
 #include <cstring>
 #include <new>
@@ -181,6 +181,20 @@ trc_status trc_checkpoint(trc_session *session, const void *blob,
   return withSession(session, error, [&](Session &s) {
     return s.checkpoint(blob, blob_bytes, keep);
   });
+}
+
+trc_status trc_checkpoint_begin(trc_session *session, const void *blob,
+                                uint64_t blob_bytes, uint32_t keep,
+                                trc_error *error) {
+  return withSession(session, error, [&](Session &s) {
+    return s.checkpointBegin(blob, blob_bytes, keep);
+  });
+}
+
+trc_status trc_checkpoint_wait(trc_session *session, int32_t block,
+                               trc_error *error) {
+  return withSession(session, error,
+                     [&](Session &s) { return s.checkpointWait(block != 0); });
 }
 
 trc_status trc_get_blob(trc_session *session, void *data, uint64_t *bytes,

@@ -3,17 +3,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the C ABI drives: the artifact, the state's folder and the pipeline, and
-// the rules about who may call what when. SessionOpen.cpp finds and loads a
-// state, SessionSave.cpp writes it, SessionRows.cpp looks at rows, Session.cpp
-// runs batches.
+// the rules about who may call what when. SessionOpen.cpp finds a
+// state, SessionLoad.cpp opens stores and takes rows, SessionSave.cpp writes
+// roots, SessionRows.cpp looks at rows, Session.cpp runs batches.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TERRACE_RUNTIME_CORE_SESSION_H
-#define TERRACE_RUNTIME_CORE_SESSION_H
+#ifndef TERRACE_RUNTIME_SESSION_SESSION_H
+#define TERRACE_RUNTIME_SESSION_SESSION_H
 
-#include "runtime/checkpoint/StateDir.h"
-#include "runtime/core/Artifact.h"
 #include "runtime/exec/Pipeline.h"
+#include "runtime/session/Artifact.h"
+#include "runtime/session/StateReader.h"
 #include "runtime/stats/ChromeTrace.h"
 #include "terrace-rt/session.h"
 
@@ -22,21 +22,10 @@
 #include <mutex>
 #include <string>
 #include <sys/types.h>
+#include <thread>
 #include <vector>
 
 namespace trc {
-
-/// Stores on devices, for a plan's layout or for that of a closed state.
-struct HomeStores {
-  std::vector<std::string> locked; // tier files that are held
-  std::vector<Fd> locks;
-  std::vector<std::unique_ptr<Device>> devices;  // outlive the stores
-  std::vector<std::unique_ptr<RowStore>> stores; // per group; null: in memory
-  std::vector<std::string> scratch;              // files to remove
-  HomeStores() = default;
-  HomeStores(HomeStores &&) = default;
-  HomeStores &operator=(HomeStores &&) = default;
-};
 
 uint64_t randomKey();
 
@@ -61,6 +50,8 @@ public:
   Status readState(const char *table, int32_t slot, const int64_t *rows,
                    int64_t count, float *out);
   Status checkpoint(const void *blob, uint64_t bytes, uint32_t keep);
+  Status checkpointBegin(const void *blob, uint64_t bytes, uint32_t keep);
+  Status checkpointWait(bool block);
   Status getBlob(void *data, uint64_t *bytes);
   Status stats(const char **json);
   void cancel();
@@ -69,48 +60,53 @@ public:
   bool ownProcess() const;
 
 private:
-  using RowTaker = std::function<Status(int table, uint64_t row,
-                                        const char *record, uint32_t bytes)>;
-
   Session() = default;
 
   // SessionOpen.cpp
   Status openArtifact(const trc_open_options &options);
   Status openState(const trc_open_options &options);
+  Status wipeState();
+  Status identify(const Manifest *source);
   Status findSource(const trc_open_options &options,
                     std::optional<StateSource> &source);
-  Status setUpGroups(const StateSource *source);
-  Status loadSource(const StateSource &source);
-  Status loadLive(const StateSource &source);
-  /// Of each table of the manifest: which of ours has its name, or -1.
-  std::vector<int> tableMapOf(const Manifest &manifest) const;
-  /// Rows of the source's tables into ours by tableMap (-1: not taken).
-  Status loadRows(const StateSource &source, bool withGroups,
-                  const std::vector<int> &tableMap);
+  StoresOptions storesOptions();
+  Status setUp(std::optional<StateSource> &source);
   Status findInitSource(const char *folder, std::unique_ptr<StateDir> &otherDir,
                         std::optional<StateSource> &other,
                         std::vector<int> &otherMap);
   Result<std::vector<int>> matchForInit(const StateSource &other,
                                         const std::string &folder);
-  Result<HomeStores> openStores(const std::vector<ManifestGroup> &groups,
-                                const std::string &folder, bool create,
-                                bool scratch, bool forPlan);
-  Status readSource(const StateSource &source, bool withGroups,
-                    const RowTaker &take);
-  Status copyClosed(const StateSource &source, uint64_t asSequence);
-  Status secureClosed(const StateSource &source);
-  Status moveToCheckpoint(std::optional<StateSource> &source);
-  /// Our groups, with empty extents where home is memory.
-  std::vector<ManifestGroup> layout() const;
-  bool sameLayout(const Manifest &manifest) const;
-  std::vector<std::string> tierFiles() const;
   void adoptInit(const Manifest &manifest, const std::vector<int> &tableMap);
   void describeModel();
 
+  // SessionLoad.cpp
+  /// Of each table of the manifest: which of ours has its name, or -1.
+  std::vector<int> tableMapOf(const Manifest &manifest) const;
+  /// The stores of our groups in a generation of files.
+  std::vector<ManifestGroup> layout(uint32_t generation) const;
+  bool sameLayout(const Manifest &manifest) const;
+  std::vector<std::string> tierFiles() const;
+  /// Those, and the store of the memory tiers.
+  std::vector<std::string> storeFiles() const;
+  Status adoptRoots(const StateSource &source);
+  Status loadMemory(GroupRuntime &group);
+  /// Rows of the source's tables into ours by tableMap (-1: not taken).
+  Status loadRows(const StateSource &source, const std::vector<int> &tableMap);
+
   // SessionSave.cpp
+  /// A root on its way to disk.
+  struct Commit {
+    Manifest manifest;
+    std::vector<char> blob;
+    bool closed = false; // of a close; else a checkpoint
+    uint32_t keep = 0;
+  };
   Status save();
-  Status eachRow(const RowTaker &take, bool memoryHomesOnly);
-  Status writeBack();
+  Status beginCommit(Commit &c);
+  Status finishCommit(Commit &c);
+  Status joinCheckpoint();
+  Status forgetRoots(const std::vector<uint64_t> &sequences);
+  Status makeRoom();
   Status writeBlob(const std::string &folder, const std::string &name,
                    const std::vector<char> &data, Manifest &manifest);
 
@@ -144,9 +140,16 @@ private:
   HomeStores homes; // devices only: the stores move into the pipeline's groups
   std::unique_ptr<ChromeTrace> trace;
   std::unique_ptr<Pipeline> pipeline;
-  std::vector<uint64_t> storeKeys; // per group
-  uint64_t sequence = 0;           // of the last manifest written
-  bool savedIsCurrent = false;     // the clean state on disk is this one
+  std::vector<ManifestGroup> stored; // per group: its store, without an index
+  uint64_t key = 0;                  // of the state
+  uint64_t wipedKey = 0;             // of the state that was here before
+  uint32_t generation = 0;           // of the files of the stores
+  uint64_t sequence = 0;             // of the last root written
+  bool savedIsCurrent = false;       // the closed state on disk is this one
+  std::mutex rootsMutex;             // roots and what they retain
+  std::thread committer;             // writes a checkpoint
+  Status commitStatus;               // its outcome, once it is joined
+  std::atomic<bool> committing{false};
   std::vector<char> blob;
 
   int handoffOp = 0, resumeOp = 0;
@@ -167,4 +170,4 @@ private:
 
 } // namespace trc
 
-#endif // TERRACE_RUNTIME_CORE_SESSION_H
+#endif // TERRACE_RUNTIME_SESSION_SESSION_H

@@ -1,0 +1,148 @@
+//===- Cut.cpp - A consistent cut while training goes on ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Between two updates every row has one value. Those whose value is not in its
+// store yet are pending: a batch that is about to update some of them stores
+// their value first (preserve), eviction stores them in any case, and the
+// thread that writes the checkpoint stores the rest in passing (drain). So the
+// first append of a pending row after the cut is its value at the cut, which is
+// all that the store has to know.
+//
+// A group's cutMutex orders these appends: whoever holds it takes rows from the
+// pending ones, copies their values and queues them before letting it go.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/exec/Pipeline.h"
+
+#include <cstring>
+
+using namespace trc;
+
+namespace {
+/// Rows that are copied and queued at once, with the lock held.
+constexpr uint32_t piece = 512;
+} // namespace
+
+/// Values of rows on their way to a store.
+struct GroupRuntime::Piece {
+  uint32_t rows[piece];
+  uint32_t slots[piece];
+  std::vector<char> payloads;
+};
+
+Status GroupRuntime::storePiece(Piece &p, uint32_t n) {
+  size_t pitch = static_cast<size_t>(plan->slotBytes);
+  p.payloads.resize(piece * pitch);
+  for (uint32_t i = 0; i < n; ++i)
+    std::memcpy(p.payloads.data() + i * pitch, row(p.slots[i]), pitch);
+  return store->load(p.rows, n, p.payloads.data());
+}
+
+/// Between two updates.
+Status GroupRuntime::beginCut(uint64_t id) {
+  std::lock_guard<std::mutex> lock(cutMutex);
+  std::vector<uint32_t> pending;
+  auto take = [&](uint32_t row) { pending.push_back(row); };
+  if (cache) {
+    cache->beginCut(storedSlots.get(), take);
+  } else {
+    uint64_t count = static_cast<uint64_t>(plan->rows);
+    for (uint64_t row = dirty.next(0, count); row < count;
+         row = dirty.next(row + 1, count))
+      take(static_cast<uint32_t>(row));
+  }
+  if (Status s = store->beginCut(id, pending.data(), pending.size()); !s.ok()) {
+    if (cache)
+      cache->endCut();
+    return s;
+  }
+  if (!cache)
+    std::swap(cutRows, dirty); // cutRows was empty
+  cutting = true;
+  return Status();
+}
+
+Status GroupRuntime::drainCut() {
+  auto p = std::make_unique<Piece>();
+  uint32_t cursor = 0;
+  uint64_t next = 0, count = static_cast<uint64_t>(plan->rows);
+  while (true) {
+    std::lock_guard<std::mutex> lock(cutMutex);
+    uint32_t n = 0;
+    if (cache) {
+      n = cache->drainPending(&cursor, p->rows, p->slots, piece);
+    } else {
+      for (; n < piece && (next = cutRows.next(next, count)) < count; ++n) {
+        cutRows.reset(next);
+        p->rows[n] = p->slots[n] = static_cast<uint32_t>(next);
+      }
+    }
+    if (!n)
+      return Status();
+    TRC_RETURN_IF_ERROR(storePiece(*p, n));
+  }
+}
+
+void GroupRuntime::endCut() {
+  std::lock_guard<std::mutex> lock(cutMutex);
+  cutting = false;
+  if (cache) {
+    cache->endCut();
+    return;
+  }
+  // What was not stored after all is to be stored by the next cut.
+  dirty.add(cutRows);
+  cutRows.clear();
+}
+
+/// The rows of the batch that are still pending, before their update.
+Status GroupRuntime::preserve(const uint32_t *slots, const uint32_t *rows,
+                              uint32_t unique) {
+  std::lock_guard<std::mutex> lock(cutMutex);
+  if (!cutting)
+    return Status();
+  auto p = std::make_unique<Piece>();
+  for (uint32_t u = 0; u < unique;) {
+    uint32_t n = 0;
+    for (; u < unique && n < piece; ++u) {
+      bool pending = false;
+      if (cache) {
+        pending = cache->takePending(slots[u]);
+      } else if (cutRows.test(rows[u])) {
+        cutRows.reset(rows[u]);
+        pending = true;
+      }
+      if (pending) {
+        p->rows[n] = rows[u];
+        p->slots[n++] = slots[u];
+      }
+    }
+    if (n)
+      TRC_RETURN_IF_ERROR(storePiece(*p, n));
+  }
+  return Status();
+}
+
+Status Pipeline::beginCut(uint64_t id) {
+  for (size_t g = 0; g < groups.size(); ++g)
+    if (Status s = groups[g]->beginCut(id); !s.ok()) {
+      while (g-- > 0) {
+        groups[g]->endCut();
+        groups[g]->store->dropCut();
+      }
+      return s;
+    }
+  return Status();
+}
+
+Status Pipeline::drainCut() {
+  for (auto &g : groups)
+    TRC_RETURN_IF_ERROR(g->drainCut());
+  return Status();
+}
+
+void Pipeline::endCut() {
+  for (auto &g : groups)
+    g->endCut();
+}

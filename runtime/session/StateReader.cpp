@@ -1,0 +1,115 @@
+//===- StateReader.cpp - The rows that a root names -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/session/StateReader.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace trc;
+
+Result<std::unique_ptr<StateReader>>
+StateReader::open(const StateSource &source) {
+  std::unique_ptr<StateReader> reader(new StateReader());
+  reader->source = source.manifest;
+  StoresOptions options;
+  options.key = source.manifest.key;
+  options.readOnly = true;
+  // A checkpoint's folder lies two below that of its state.
+  options.folder =
+      source.closed ? source.folder : folderOf(folderOf(source.folder));
+  Result<HomeStores> opened = openStores(source.manifest.groups, options);
+  if (!opened.ok())
+    return opened.takeStatus();
+  reader->homes = std::move(*opened);
+  for (size_t g = 0; g < source.manifest.groups.size(); ++g)
+    TRC_RETURN_IF_ERROR(reader->homes.stores[g]->adopt(
+        {source.manifest.sequence, source.manifest.groups[g].index}, true));
+  return Result<std::unique_ptr<StateReader>>(std::move(reader));
+}
+
+StateReader::Place StateReader::placeOf(int table) const {
+  for (size_t g = 0; g < source.groups.size(); ++g)
+    for (size_t k = 0; k < source.groups[g].tables.size(); ++k)
+      if (source.groups[g].tables[k] == table)
+        return {g, static_cast<uint32_t>(source.groups[g].rowBase[k])};
+  return {};
+}
+
+Status StateReader::scanGroup(size_t g, int only, const RowTaker &take) {
+  const ManifestGroup &group = source.groups[g];
+  return homes.stores[g]->scan([&](uint32_t row, const char *payload) {
+    size_t k = group.tables.size() - 1;
+    while (k > 0 && group.rowBase[k] > static_cast<int64_t>(row))
+      --k;
+    int table = group.tables[k];
+    if (only >= 0 && table != only)
+      return Status();
+    return take(table, row - static_cast<uint64_t>(group.rowBase[k]), payload,
+                source.tables[table].recordBytes());
+  });
+}
+
+Status StateReader::scan(const RowTaker &take) {
+  for (size_t g = 0; g < source.groups.size(); ++g)
+    TRC_RETURN_IF_ERROR(scanGroup(g, -1, take));
+  return Status();
+}
+
+Status StateReader::scan(int table, const RowTaker &take) {
+  return scanGroup(placeOf(table).group, table, take);
+}
+
+bool StateReader::written(int table, int64_t row) const {
+  Place at = placeOf(table);
+  return homes.stores[at.group]->written(at.base + static_cast<uint32_t>(row));
+}
+
+uint64_t StateReader::writtenCount() const {
+  uint64_t n = 0;
+  for (const auto &store : homes.stores)
+    n += store->writtenCount();
+  return n;
+}
+
+Status StateReader::read(
+    int table, const int64_t *rows, int64_t count,
+    const std::function<void(int64_t i, const char *record)> &take) {
+  constexpr size_t most = 4096; // rows of a batch of reads
+  const ManifestTable &t = source.tables[table];
+  Place at = placeOf(table);
+  RowStore &store = *homes.stores[at.group];
+  uint32_t bytes = t.recordBytes();
+  RowInit init = t.init.make();
+  std::vector<char> record(bytes);
+  std::vector<uint32_t> wanted;
+  std::vector<int64_t> index;
+  std::vector<char> payloads;
+  for (int64_t i = 0; i < count;) {
+    wanted.clear();
+    index.clear();
+    for (; i < count && wanted.size() < most; ++i) {
+      uint32_t row = at.base + static_cast<uint32_t>(rows[i]);
+      if (store.written(row)) {
+        wanted.push_back(row);
+        index.push_back(i);
+        continue;
+      }
+      std::fill(record.begin(), record.end(), 0);
+      init.fill(rows[i], t.dim, reinterpret_cast<float *>(record.data()));
+      take(i, record.data());
+    }
+    ReadBatch batch;
+    batch.rows = wanted.data();
+    batch.count = static_cast<uint32_t>(wanted.size());
+    batch.pitch = store.payloadBytes();
+    payloads.resize(wanted.size() * batch.pitch);
+    batch.out = payloads.data();
+    TRC_RETURN_IF_ERROR(store.read(batch));
+    for (size_t k = 0; k < index.size(); ++k)
+      take(index[k], payloads.data() + k * batch.pitch);
+  }
+  return Status();
+}

@@ -1,0 +1,171 @@
+//===- Stores.cpp - The stores of a state's groups ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Locks first, then devices, then stores; undone in the other order.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/session/Stores.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+using namespace trc;
+
+/// Holds a tier file for as long as the stores live: two states, or two tiers,
+/// that name one file would write over each other.
+static Status lockTierFile(const std::string &path, bool write,
+                           HomeStores &homes) {
+  for (const auto &known : homes.locked)
+    if (known == path)
+      return Status();
+  if (write)
+    TRC_RETURN_IF_ERROR(makeFolders(folderOf(path)));
+  Fd fd(::open(path.c_str(),
+               (write ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NONBLOCK,
+               0644));
+  if (!fd.open())
+    return !write && errno == ENOENT
+               ? Status(TRC_NOT_FOUND, "the tier file '" + path +
+                                           "' of the state is missing; use a "
+                                           "checkpoint")
+               : Status::ioError("cannot open the tier file", path, errno);
+  if (::flock(fd.get(), (write ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0)
+    return errno == EWOULDBLOCK
+               ? Status(TRC_LOCKED, "the tier file '" + path +
+                                        "' is in use by another state, tier or "
+                                        "process; every state and tier needs a "
+                                        "file of its own")
+               : Status::ioError("cannot lock the tier file", path, errno);
+  homes.locked.push_back(path);
+  homes.locks.push_back(std::move(fd));
+  return Status();
+}
+
+HomeStores &HomeStores::operator=(HomeStores &&other) {
+  stores = std::move(other.stores); // before the devices under them
+  devices = std::move(other.devices);
+  locks = std::move(other.locks);
+  locked = std::move(other.locked);
+  return *this;
+}
+
+namespace {
+
+/// One device per set of files: the groups of a tier share it.
+class Devices {
+public:
+  Devices(HomeStores &homes, const DeviceOptions &options)
+      : homes(homes), options(options) {}
+
+  Result<Device *> of(const ManifestGroup &group, bool pmem) {
+    std::string key = pmem ? "pmem\n" : "";
+    for (const auto &e : group.extents)
+      key += e.path + '\n';
+    auto known = std::find(keys.begin(), keys.end(), key);
+    if (known != keys.end())
+      return homes.devices[static_cast<size_t>(known - keys.begin())].get();
+    options.backend =
+        pmem ? DeviceOptions::Backend::Pmem : DeviceOptions::Backend::Auto;
+    Result<std::unique_ptr<Device>> device = openDevice(options);
+    if (!device.ok())
+      return device.takeStatus();
+    keys.push_back(key);
+    homes.devices.push_back(std::move(*device));
+    return homes.devices.back().get();
+  }
+
+private:
+  HomeStores &homes;
+  DeviceOptions options;
+  std::vector<std::string> keys;
+};
+
+/// Files that lose their name when all stores have them open: they go when
+/// their last user does, also after a crash.
+struct Scratch {
+  std::vector<std::string> files;
+  ~Scratch() {
+    for (const std::string &file : files)
+      ::unlink(file.c_str());
+  }
+
+  std::string fileFor(const std::string &path) {
+    for (size_t i = 0; i < paths.size(); ++i)
+      if (paths[i] == path)
+        return files[i];
+    std::string pid = std::to_string(::getpid());
+    std::string name = path + ".read-" + pid;
+    if (::access(folderOf(path).c_str(), W_OK) != 0) {
+      const char *tmp = std::getenv("TMPDIR");
+      name = std::string(tmp && *tmp ? tmp : "/tmp") + "/terrace-read-" + pid +
+             "-" + std::to_string(files.size());
+    }
+    paths.push_back(path);
+    files.push_back(name);
+    return name;
+  }
+
+private:
+  std::vector<std::string> paths;
+};
+
+} // namespace
+
+Result<HomeStores> trc::openStores(const std::vector<ManifestGroup> &groups,
+                                   const StoresOptions &o) {
+  HomeStores homes;
+  if (!o.scratch)
+    for (const ManifestGroup &group : groups)
+      for (const auto &e : group.extents)
+        TRC_RETURN_IF_ERROR(
+            lockTierFile(inFolder(o.folder, e.path), !o.readOnly, homes));
+  uint64_t largest = 0;
+  for (const ManifestGroup &group : groups)
+    largest = std::max(largest, static_cast<uint64_t>(group.storeBytes));
+  DeviceOptions deviceOptions;
+  deviceOptions.depth = o.depth;
+  deviceOptions.bufferBytes = static_cast<uint32_t>(deviceBufferBytes(largest));
+  Devices devices(homes, deviceOptions);
+  Scratch scratch;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const ManifestGroup &group = groups[g];
+    Result<Device *> device = devices.of(group, g < o.pmem.size() && o.pmem[g]);
+    if (!device.ok())
+      return device.takeStatus();
+    RowStoreOptions options;
+    for (const auto &e : group.extents) {
+      std::string path = inFolder(o.folder, e.path);
+      options.extents.push_back(
+          {o.scratch ? scratch.fileFor(path) : path, e.base});
+    }
+    options.group = "number " + std::to_string(g) + " of '" + o.folder + "'";
+    options.rows = static_cast<uint32_t>(group.rows);
+    options.payloadBytes = static_cast<uint32_t>(group.payloadBytes);
+    options.storeBytes = static_cast<uint32_t>(group.storeBytes);
+    options.geometry = group.geometry;
+    options.depth = o.depth;
+    options.retained = o.retained;
+    options.key = o.key;
+    options.create = o.create;
+    options.replaces = o.replaces;
+    options.readOnly = o.readOnly;
+    options.folder = o.folder;
+    options.prefix = "index-" + std::to_string(g) + "-";
+    options.onFull = o.onFull;
+    if (g < o.writers.size()) {
+      options.group = o.writers[g].name;
+      options.writeSlots = o.writers[g].writeSlots;
+      options.maxWrites = o.writers[g].maxWrites;
+    }
+    Result<std::unique_ptr<RowStore>> store = RowStore::open(**device, options);
+    if (!store.ok())
+      return store.takeStatus();
+    homes.stores.push_back(std::move(*store));
+  }
+  return Result<HomeStores>(std::move(homes));
+}
