@@ -237,7 +237,7 @@ TEST_F(CrashFolderTest, CheckpointsSurviveAPowerLossAtEveryOperation) {
     if (n == 0)
       operations = power.operations();
     crashes(
-        folder, 8,
+        folder, 4,
         [&](uint64_t seed) {
           auto dir = StateDir::open((after / "m.state").string(), false, false);
           if (!dir.ok()) {
@@ -259,7 +259,7 @@ TEST_F(CrashFolderTest, CheckpointsSurviveAPowerLossAtEveryOperation) {
                       blobOf(source.manifest.sequence));
           }
         },
-        n * 8);
+        n * 4);
   }
   EXPECT_GT(operations, 40u);
 }
