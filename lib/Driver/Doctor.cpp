@@ -178,7 +178,8 @@ void checkDevices(llvm::StringRef folder, std::vector<Finding> &findings) {
   else
     findings.push_back(
         {"io_uring", Level::Warn, uring.error,
-         "tiers on NVMe read through a thread pool instead; in a container, "
+         "tiers on NVMe read through Linux AIO or a thread pool instead; in a "
+         "container, "
          "allow io_uring_setup in its seccomp filter"});
   Trial any = tryDevice(trc::DeviceOptions::Backend::Auto, unique.c_str());
   llvm::sys::fs::remove(unique);

@@ -103,10 +103,6 @@ void Check::executable() {
     if (tier.kind == TierKind::Hbm && spec.target.device != Device::Gpu)
       error(tier.kind.loc,
             "tier '" + *tier.name + "': hbm needs target: {device: gpu}");
-    if (tier.kind == TierKind::Pmem)
-      error(tier.kind.loc, "tier '" + *tier.name +
-                               "': pmem cannot be compiled yet (runs today: "
-                               "dram, nvme)");
   }
   // No fault, but nobody should rely on what nothing reads yet.
   if (spec.data && spec.data->time)

@@ -61,9 +61,9 @@ void checkGroup(Plan &plan, size_t g) {
                         " weights and " + std::to_string(state) +
                         " bytes of state");
   const TierPlan &home = plan.tiers[group.home];
-  if (home.kind != "dram" && home.kind != "nvme")
+  if (home.kind != "dram" && home.kind != "pmem" && home.kind != "nvme")
     failPlan(where, "home tier '" + home.name + "' is of kind " + home.kind +
-                        "; this runtime drives dram and nvme");
+                        "; this runtime drives dram, pmem and nvme");
   if (home.memory() == group.cached())
     failPlan(where, home.memory() ? "a home in memory takes no cache"
                                   : "home '" + home.name + "' needs a cache");

@@ -19,6 +19,7 @@
 #define TERRACE_RUNTIME_IO_DEVICE_H
 
 #include "runtime/core/Status.h"
+#include "runtime/io/DeviceCounters.h"
 
 #include <cstdint>
 #include <functional>
@@ -92,6 +93,10 @@ public:
                              uint64_t bytes) const {
     return nullptr;
   }
+
+  /// Transfers by kind, each from its start in the device to its completion:
+  /// waiting in the queue is not in it. From any thread.
+  virtual DeviceCounters counters() const { return {}; }
 
   virtual uint32_t depth() const = 0;
   virtual uint32_t bufferBytes() const = 0;

@@ -168,14 +168,21 @@ Result<uint32_t> EngineDevice::openFile(const std::string &path, uint64_t bytes,
   return file;
 }
 
+void EngineDevice::start(uint32_t slot) {
+  slots[slot].begin = TransferRecorder::Clock::now();
+  issue(slot);
+}
+
 void EngineDevice::finish(uint32_t slot, int32_t result) {
   IoRequest *request = slots[slot].request;
   if (result == -EINTR || result == -EAGAIN) {
     issue(slot);
     return;
   }
+  recorder.add(request->kind == IoRequest::Kind::Write, slots[slot].begin,
+               result);
   if (request->complete(result, buffer(slot))) {
-    issue(slot);
+    start(slot);
     return;
   }
   queue.finished(slots[slot].background);
@@ -200,9 +207,9 @@ void EngineDevice::run() {
     while (IoRequest *request = queue.pop()) {
       uint32_t slot = freeSlots.back();
       freeSlots.pop_back();
-      slots[slot] = {request, request->background};
+      slots[slot] = {request, request->background, {}};
       request->begin(buffer(slot));
-      issue(slot);
+      start(slot);
     }
     if (stopping && queue.empty() && queue.inFlight() == 0)
       break;

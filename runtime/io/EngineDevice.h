@@ -28,6 +28,7 @@ public:
   FileInfo fileInfo(uint32_t file) const final { return files.info(file); }
   void submit(IoRequest &request) final;
   Status flush(uint32_t file) final { return files.flush(file); }
+  DeviceCounters counters() const final { return recorder.read(); }
   uint32_t depth() const final { return options.depth; }
   uint32_t bufferBytes() const final { return options.bufferBytes; }
   std::string describe() const final;
@@ -71,8 +72,10 @@ private:
   struct Slot {
     IoRequest *request = nullptr;
     bool background = false;
+    TransferRecorder::Clock::time_point begin;
   };
 
+  void start(uint32_t slot);
   void run();
   void wake();
   int32_t probe(uint32_t file);
@@ -83,6 +86,8 @@ private:
   std::vector<std::function<void()>> tasks;
   bool sleeping = false;
   bool stop = false;
+
+  TransferRecorder recorder;
 
   // The engine's alone.
   IoQueue queue;

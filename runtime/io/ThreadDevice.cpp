@@ -71,6 +71,7 @@ public:
                      uint64_t bytes) const override {
     return files->mapped(file, offset, bytes);
   }
+  DeviceCounters counters() const override { return recorder.read(); }
   uint32_t depth() const override { return count; }
   uint32_t bufferBytes() const override { return each; }
   std::string describe() const override { return name; }
@@ -90,10 +91,7 @@ private:
       bool background = request->background;
       lock.unlock();
       request->begin(buffer);
-      while (request->complete(files->transfer(request->kind, request->file,
-                                               buffer + request->at,
-                                               request->bytes, request->offset),
-                               buffer)) {
+      while (request->complete(transfer(*request, buffer), buffer)) {
       }
       lock.lock();
       queue.finished(background);
@@ -103,7 +101,18 @@ private:
     }
   }
 
+  int32_t transfer(const IoRequest &request, char *buffer) {
+    bool write = request.kind == IoRequest::Kind::Write;
+    auto begin = TransferRecorder::Clock::now();
+    int32_t result =
+        files->transfer(request.kind, request.file, buffer + request.at,
+                        request.bytes, request.offset);
+    recorder.add(write, begin, result);
+    return result;
+  }
+
   std::unique_ptr<Files> files;
+  TransferRecorder recorder;
   const uint32_t count, each;
   const std::string name;
   std::mutex mutex;

@@ -247,9 +247,9 @@ Status Session::stats(const char **json) {
     std::lock_guard<std::mutex> lock(headMutex);
     c.head = pipeline->headState;
   }
-  std::vector<std::string> devices;
+  std::vector<const Device *> devices;
   for (const auto &d : homes.devices)
-    devices.push_back(d->describe());
+    devices.push_back(d.get());
   std::string text = statsJson(*pipeline, c, devices);
   std::lock_guard<std::mutex> lock(statsMutex);
   statsText = std::move(text);

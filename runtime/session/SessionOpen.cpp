@@ -271,6 +271,7 @@ StoresOptions Session::storesOptions() {
     }
     writer.onlyCuts = !plan.groups[g].cached();
     how.writers.push_back(std::move(writer));
+    how.pmem.push_back(plan.tiers[plan.groups[g].home].kind == "pmem");
   }
   if (mode == TRC_TRAIN)
     how.onFull = [this] { return makeRoom(); };

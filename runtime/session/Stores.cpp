@@ -62,13 +62,15 @@ public:
   Devices(HomeStores &homes, const DeviceOptions &options)
       : homes(homes), options(options) {}
 
-  Result<Device *> of(const ManifestGroup &group) {
-    std::string key;
+  Result<Device *> of(const ManifestGroup &group, bool pmem) {
+    std::string key = pmem ? "pmem\n" : "";
     for (const auto &e : group.extents)
       key += e.path + '\n';
     auto known = std::find(keys.begin(), keys.end(), key);
     if (known != keys.end())
       return homes.devices[static_cast<size_t>(known - keys.begin())].get();
+    options.backend =
+        pmem ? DeviceOptions::Backend::Pmem : DeviceOptions::Backend::Auto;
     Result<std::unique_ptr<Device>> device = openDevice(options);
     if (!device.ok())
       return device.takeStatus();
@@ -132,7 +134,7 @@ Result<HomeStores> trc::openStores(const std::vector<ManifestGroup> &groups,
   Scratch scratch;
   for (size_t g = 0; g < groups.size(); ++g) {
     const ManifestGroup &group = groups[g];
-    Result<Device *> device = devices.of(group);
+    Result<Device *> device = devices.of(group, g < o.pmem.size() && o.pmem[g]);
     if (!device.ok())
       return device.takeStatus();
     RowStoreOptions options;

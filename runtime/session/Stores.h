@@ -27,6 +27,7 @@ struct StoresOptions {
   bool scratch = false;  // with create: in files without a name
   uint32_t depth = 64;   // transfers in flight
   uint32_t retained = 1;
+  std::vector<bool> pmem; // by group: at home on persistent memory; or empty
   /// Of a group that a pipeline writes to.
   struct Writer {
     std::string name; // for messages

@@ -45,8 +45,21 @@ static json storeJson(const RowStore &store) {
           {"stall_ms", static_cast<double>(c.stallNs) / 1e6}};
 }
 
+static json transfersJson(const TransferCounters &c) {
+  auto us = [](uint64_t ns) { return static_cast<double>(ns) / 1e3; };
+  return {{"count", c.count},
+          {"bytes", c.bytes},
+          {"errors", c.errors},
+          {"mean_us", c.count ? us(c.totalNs / c.count) : 0.0},
+          {"p50_us", us(c.quantile(0.5))},
+          {"p90_us", us(c.quantile(0.9))},
+          {"p99_us", us(c.quantile(0.99))},
+          {"p999_us", us(c.quantile(0.999))},
+          {"max_us", us(c.maxNs)}};
+}
+
 std::string trc::statsJson(const Pipeline &p, const SessionCounters &session,
-                           const std::vector<std::string> &devices) {
+                           const std::vector<const Device *> &devices) {
   const Plan &plan = p.plan;
   json j;
   j["model"] = plan.model;
@@ -167,7 +180,14 @@ std::string trc::statsJson(const Pipeline &p, const SessionCounters &session,
     }
     j["tiers"].push_back(std::move(o));
   }
-  j["devices"] = devices;
+  j["devices"] = json::array();
+  j["device_io"] = json::array(); // in the same order
+  for (const Device *d : devices) {
+    DeviceCounters io = d->counters();
+    j["devices"].push_back(d->describe());
+    j["device_io"].push_back({{"reads", transfersJson(io.reads)},
+                              {"writes", transfersJson(io.writes)}});
+  }
   rusage usage;
   if (getrusage(RUSAGE_SELF, &usage) == 0)
     j["peak_rss"] = static_cast<uint64_t>(usage.ru_maxrss) * 1024;

@@ -21,7 +21,7 @@ struct SessionCounters {
 };
 
 std::string statsJson(const Pipeline &pipeline, const SessionCounters &session,
-                      const std::vector<std::string> &devices);
+                      const std::vector<const Device *> &devices);
 
 } // namespace trc
 

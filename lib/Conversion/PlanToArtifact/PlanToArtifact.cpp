@@ -53,11 +53,6 @@ public:
                << tier.getSymName()
                << "' is GPU memory, which needs the gpu target; this version "
                   "runs on CPUs";
-      if (used && tier.getKind() == emb::TierKind::PMem)
-        return tier.emitError("tier '")
-               << tier.getSymName()
-               << "' is persistent memory, which has no runtime yet; use dram "
-                  "or nvme";
     }
     for (emb::TableOp table : m.tables) {
       if (table.getIds() == emb::IdKind::Dynamic)

@@ -59,13 +59,13 @@ private:
       return {moved / figure("copy_bytes_per_s", cpu.copyGBps * 1e9), 0};
     case Kind::Fetch:
     case Kind::Store: {
-      const machine::TierModel &disk = machine.tier(machine::TierKind::NVMe);
+      machine::TierKind kind = homeOf(op.group);
+      const machine::TierModel &disk = machine.tier(kind);
       double latency = disk.latencyUs * 1e-6;
-      double transfer =
-          machine.transferSeconds(
-              machine::TierKind::NVMe, op.kind == Kind::Store,
-              double(g.maxMiss), double(std::max(g.storeBytes, disk.granule))) -
-          latency;
+      double transfer = machine.transferSeconds(
+                            kind, op.kind == Kind::Store, double(g.maxMiss),
+                            double(std::max(g.storeBytes, disk.granule))) -
+                        latency;
       // The device is busy for both; only a fetch is waited for.
       double start = double(g.maxMiss) * ns("io_ns_per_op", cpu.ioNsPerOp);
       return {std::max(start, transfer), op.kind == Kind::Store ? 0 : latency};
@@ -83,6 +83,15 @@ private:
     default:
       return {};
     }
+  }
+
+  machine::TierKind homeOf(int group) const {
+    plan::GroupOp op = model.groups[static_cast<size_t>(group)];
+    for (emb::TierOp tier : model.tiers)
+      if (tier.getSymName() == op.getHome() &&
+          tier.getKind() == emb::TierKind::PMem)
+        return machine::TierKind::PMem;
+    return machine::TierKind::NVMe;
   }
 
   double figure(StringRef name, double otherwise) const {

@@ -61,9 +61,6 @@ TEST(SpecExecutable, EachLimitIsLocated) {
   expectIn(refusal(withLines(
                "memory: {tiers: [{name: h, kind: hbm, capacity: 1GiB}]}\n")),
            "m.yaml:4:34: error: tier 'h': hbm needs target: {device: gpu}");
-  expectIn(refusal(withLines("memory: {tiers: [{name: p, kind: pmem, capacity: "
-                             "1GiB, path: x}]}\n")),
-           "tier 'p': pmem cannot be compiled yet");
   expectIn(
       refusal(withLines(
           memory + "head: {kind: dlrm, label: y, bottom_mlp: [4], top_mlp: "

@@ -211,6 +211,30 @@ TEST(Pipeline, CachedHomeAtEveryLookahead) {
   }
 }
 
+TEST(Pipeline, CachedHomeOnPersistentMemory) {
+  Model m = small();
+  m.cached = {true, false};
+  m.homeKind = "pmem";
+  run(m, 25, 9);
+  if (::testing::Test::HasFatalFailure())
+    return;
+  Folder folder;
+  Artifact artifact(m);
+  Session session;
+  ASSERT_EQ(TRC_OK, session.open(artifact, folder / "s", TRC_TRAIN, 0, nullptr,
+                                 nullptr, 2))
+      << session.error.message;
+  auto stats = session.stats();
+  bool found = false;
+  for (const auto &device : stats["devices"])
+    found |= device.get<std::string>().rfind("persistent memory", 0) == 0;
+  EXPECT_TRUE(found) << stats["devices"].dump();
+  ASSERT_EQ(stats["device_io"].size(), stats["devices"].size());
+  for (const auto &io : stats["device_io"])
+    EXPECT_TRUE(io["reads"]["p99_us"].is_number() &&
+                io["writes"]["count"].is_number());
+}
+
 TEST(Pipeline, TrainerThatNeverLooksAhead) {
   Model m = small();
   m.cached = {true, false};

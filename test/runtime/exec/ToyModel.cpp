@@ -153,7 +153,7 @@ json toy::makePlan(const Model &m) {
     plan["head"] = nullptr;
   plan["tiers"] = {{{"name", "dram"}, {"kind", "dram"}, {"capacity", 1 << 30}},
                    {{"name", "disk"},
-                    {"kind", "nvme"},
+                    {"kind", m.homeKind},
                     {"capacity", 1 << 30},
                     {"paths", m.paths}}};
 

@@ -55,6 +55,7 @@ struct Model {
   int64_t spareSlots = 0; // above the least
   std::string policy = "lru";
   std::vector<std::string> paths = {"toy.store"};
+  std::string homeKind = "nvme"; // of the tier behind the cache
   double space = 3;
   std::string onFull = "error";
   std::string initKey = "1234";

@@ -75,6 +75,7 @@ public:
   FileInfo fileInfo(uint32_t file) const override;
   void submit(IoRequest &request) override;
   Status flush(uint32_t file) override;
+  DeviceCounters counters() const override { return engine->counters(); }
   uint32_t depth() const override { return options.depth; }
   uint32_t bufferBytes() const override { return engine->bufferBytes(); }
   std::string describe() const override { return "memory that may crash"; }

@@ -362,6 +362,55 @@ TEST_P(DeviceTest, DestructorWaitsForRequests) {
     EXPECT_EQ(w->result, 4096);
 }
 
+TEST_P(DeviceTest, CountsTransfersAndTheirTimes) {
+  uint32_t file = open("a", 1 << 20);
+  DeviceCounters before = device->counters(); // the probes of files
+  Latch latch;
+  std::vector<std::unique_ptr<Simple>> writes;
+  for (int i = 0; i < 40; ++i) {
+    writes.push_back(std::make_unique<Simple>(
+        IoRequest::Kind::Write, file, i * 4096, pattern(4096, i), latch));
+    device->submit(*writes.back());
+  }
+  latch.wait();
+  for (int i = 0; i < 10; ++i)
+    readBack(file, i * 8192, 8192);
+  DeviceCounters after = device->counters();
+  EXPECT_EQ(after.writes.count - before.writes.count, 40u);
+  EXPECT_EQ(after.writes.bytes - before.writes.bytes, 40u * 4096);
+  EXPECT_EQ(after.reads.count - before.reads.count, 10u);
+  EXPECT_EQ(after.reads.bytes - before.reads.bytes, 10u * 8192);
+  EXPECT_EQ(after.reads.errors + after.writes.errors, 0u);
+  for (const TransferCounters *c : {&after.reads, &after.writes}) {
+    EXPECT_GT(c->quantile(0.5), 0u);
+    EXPECT_LE(c->quantile(0.5), c->quantile(0.99));
+    EXPECT_EQ(c->quantile(1), c->maxNs);
+    EXPECT_GE(c->totalNs, c->maxNs);
+  }
+}
+
+TEST(DeviceCounters, BucketsAreWithinAQuarter) {
+  for (uint64_t ns :
+       {uint64_t(0), uint64_t(1), uint64_t(3), uint64_t(4), uint64_t(1023),
+        uint64_t(1024), uint64_t(98765), uint64_t(1) << 40, UINT64_MAX}) {
+    uint32_t b = TransferCounters::bucketOf(ns);
+    ASSERT_LT(b, TransferCounters::bucketCount);
+    uint64_t end = TransferCounters::bucketEnd(b);
+    EXPECT_GE(end, ns);
+    EXPECT_LE(end - ns, ns / 4);
+    if (b > 0) {
+      EXPECT_LT(TransferCounters::bucketEnd(b - 1), ns);
+    }
+  }
+  TransferCounters c;
+  EXPECT_EQ(c.quantile(0.5), 0u);
+  c.buckets[TransferCounters::bucketOf(1000)] = 99;
+  c.buckets[TransferCounters::bucketOf(50000)] = 1;
+  c.maxNs = 50000;
+  EXPECT_LT(c.quantile(0.99), 1250u);
+  EXPECT_EQ(c.quantile(0.999), 50000u);
+}
+
 /// The window between an engine's last look at its inbox and its wait: requests
 /// come one at a time, so that the engine goes to sleep after nearly each, from
 /// threads that wait for nothing but their own. New blocks make the kernel hand

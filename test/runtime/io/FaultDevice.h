@@ -68,6 +68,11 @@ public:
   }
   void submit(IoRequest &request) override;
   Status flush(uint32_t file) override;
+  DeviceCounters counters() const override { return inner.counters(); }
+  const char *mapped(uint32_t file, uint64_t offset,
+                     uint64_t bytes) const override {
+    return inner.mapped(file, offset, bytes);
+  }
   uint32_t depth() const override { return inner.depth(); }
   uint32_t bufferBytes() const override { return inner.bufferBytes(); }
   std::string describe() const override {
