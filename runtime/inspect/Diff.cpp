@@ -57,9 +57,8 @@ static double largest(const char *a, const char *b, size_t floats) {
     std::memcpy(&y, b + i * 4, 4);
     double d = std::fabs(static_cast<double>(x) - static_cast<double>(y));
     if (std::isnan(d))
-      d = std::memcmp(&x, &y, 4) == 0
-              ? 0
-              : std::numeric_limits<double>::infinity();
+      d = std::memcmp(&x, &y, 4) == 0 ? 0
+                                      : std::numeric_limits<double>::infinity();
     most = std::max(most, d);
   }
   return most;
@@ -110,8 +109,8 @@ static Status diffTable(StateReader &before, int from, StateReader &after,
       d.weights = w;
       d.weightsRow = p.row;
     }
-    d.state = std::max(d.state, largest(p.before + weights * 4,
-                                        p.after + weights * 4, rest));
+    d.state = std::max(
+        d.state, largest(p.before + weights * 4, p.after + weights * 4, rest));
     return Status();
   });
 }
@@ -126,8 +125,7 @@ static Status diffInto(const StateSource &before, const StateSource &after,
     return right.takeStatus();
   const Manifest &a = before.manifest, &b = after.manifest;
   // Of rows in both, each is counted once; those of one may add to it.
-  uint64_t total =
-      std::max((*left)->writtenCount(), (*right)->writtenCount());
+  uint64_t total = std::max((*left)->writtenCount(), (*right)->writtenCount());
   uint64_t done = 0;
   for (size_t t = 0; t < a.tables.size(); ++t) {
     TableDiff d;

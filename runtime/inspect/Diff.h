@@ -29,11 +29,11 @@ Status forPairs(StateReader &before, int tableBefore, StateReader &after,
 
 struct TableDiff {
   std::string table;
-  int64_t rowsBefore = 0, rowsAfter = 0; // 0: not there
-  std::string note;                      // why rows were not compared, or what
-                                         // else differs
-  uint64_t written = 0;                  // in both
-  uint64_t changed = 0;                  // of those, other bytes
+  int64_t rowsBefore = 0, rowsAfter = 0;  // 0: not there
+  std::string note;                       // why rows were not compared, or what
+                                          // else differs
+  uint64_t written = 0;                   // in both
+  uint64_t changed = 0;                   // of those, other bytes
   uint64_t onlyBefore = 0, onlyAfter = 0; // written in one
   double weights = 0, state = 0;          // largest absolute differences
   int64_t weightsRow = -1;                // where the first is

@@ -97,8 +97,8 @@ public:
       total += static_cast<uint64_t>(part.selection.count());
     for (const Part &part : parts) {
       TRC_RETURN_IF_ERROR(write(part));
-      out.tables.push_back({at.manifest.tables[part.table].name,
-                            part.selection.count()});
+      out.tables.push_back(
+          {at.manifest.tables[part.table].name, part.selection.count()});
     }
     TRC_RETURN_IF_ERROR(writer->finish());
     out.bytes = writer->totalBytes();
@@ -147,8 +147,8 @@ private:
       part.selection.keepNone();
       size_t bytes = options.weightsOnly ? static_cast<size_t>(t.dim) * 4
                                          : t.recordBytes();
-      TRC_RETURN_IF_ERROR(forPairs(
-          before, from, *reader, part.table, [&](const RowPair &p) {
+      TRC_RETURN_IF_ERROR(
+          forPairs(before, from, *reader, part.table, [&](const RowPair &p) {
             if (progress && ++done % 65536 == 0)
               progress(std::min(done, most), most);
             if (std::memcmp(p.before, p.after, bytes) != 0)
@@ -222,15 +222,14 @@ private:
         [&](const RowBlock &block) {
           size_t n = block.rows.size();
           if (since)
-            TRC_RETURN_IF_ERROR(writer->write(
-                part.ids, first * 8, block.rows.data(), n * 8));
+            TRC_RETURN_IF_ERROR(
+                writer->write(part.ids, first * 8, block.rows.data(), n * 8));
           for (const Slice &slice : part.slices) {
             values.resize(n * slice.bytes);
             for (size_t i = 0; i < n; ++i)
               std::memcpy(values.data() + i * slice.bytes,
                           block.record(i) + slice.begin, slice.bytes);
-            TRC_RETURN_IF_ERROR(writer->write(slice.tensor,
-                                              first * slice.bytes,
+            TRC_RETURN_IF_ERROR(writer->write(slice.tensor, first * slice.bytes,
                                               values.data(), values.size()));
           }
           first += n;
@@ -264,7 +263,7 @@ Result<Exported> inspect::exportTensors(const StateSource &at,
                                         const ExportOptions &options,
                                         const Progress &progress) {
   Exported out;
-  TRC_RETURN_IF_ERROR(guarded(
-      [&] { return Exporter(at, since, options, progress).run(out); }));
+  TRC_RETURN_IF_ERROR(
+      guarded([&] { return Exporter(at, since, options, progress).run(out); }));
   return Result<Exported>(std::move(out));
 }

@@ -77,9 +77,8 @@ public:
     nlohmann::ordered_json j;
     for (const auto &m : metadata)
       j[m.first] = m.second;
-    std::string text = j.dump(1, ' ', false,
-                              nlohmann::json::error_handler_t::replace) +
-                       "\n";
+    std::string text =
+        j.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     Result<OutputFile> file =
         OutputFile::create(folder + "/export.json", text.size());
     if (!file.ok())

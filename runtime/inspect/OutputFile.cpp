@@ -43,8 +43,8 @@ Result<OutputFile> OutputFile::create(const std::string &path, uint64_t bytes) {
                   "'" + path + "' is there and no plain file; name another");
   OutputFile file;
   std::string part = path + ".part";
-  file.fd = Fd(::open(part.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
-                      0644));
+  file.fd =
+      Fd(::open(part.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!file.fd.open())
     return Status::ioError("cannot create", part, errno);
   file.target = path;

@@ -54,10 +54,10 @@ Result<StateSource> inspect::findRoot(const StateDir &dir,
     return found.takeStatus();
   if (*found)
     return std::move(**found);
-  return Status(TRC_NOT_FOUND, "the state at '" + dir.path() + "' holds no " +
-                                   (name.empty() ? "root that can be read"
-                                                 : "closed state") +
-                                   "; there are: " + namesIn(dir));
+  return Status(TRC_NOT_FOUND,
+                "the state at '" + dir.path() + "' holds no " +
+                    (name.empty() ? "root that can be read" : "closed state") +
+                    "; there are: " + namesIn(dir));
 }
 
 Result<int> inspect::findTable(const Manifest &manifest,

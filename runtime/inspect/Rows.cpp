@@ -22,14 +22,13 @@ size_t inspect::blockRows(uint32_t recordBytes) {
 Status inspect::readBlock(StateReader &reader, int table, RowBlock &block) {
   block.recordBytes = reader.manifest().tables[table].recordBytes();
   block.records.resize(block.rows.size() * block.recordBytes);
-  return reader.read(table, block.rows.data(),
-                     static_cast<int64_t>(block.rows.size()),
-                     [&](int64_t i, const char *record) {
-                       std::memcpy(block.records.data() +
-                                       static_cast<size_t>(i) *
-                                           block.recordBytes,
-                                   record, block.recordBytes);
-                     });
+  return reader.read(
+      table, block.rows.data(), static_cast<int64_t>(block.rows.size()),
+      [&](int64_t i, const char *record) {
+        std::memcpy(block.records.data() +
+                        static_cast<size_t>(i) * block.recordBytes,
+                    record, block.recordBytes);
+      });
 }
 
 Status inspect::forBlocks(StateReader &reader, int table, const NextRow &next,
