@@ -35,13 +35,16 @@ struct StoreShape {
   /// In memory: where rows lie, what checkpoints name.
   int64_t indexBytes(int64_t maxWrites, int64_t writeSlots) const {
     constexpr uint64_t transfers = 64; // of one batch in flight, at most
-    return static_cast<int64_t>(trc::rowStoreMemory(
-        static_cast<uint64_t>(rows), static_cast<uint64_t>(storeBytes),
-        geometry(), static_cast<uint32_t>(retained),
+    return static_cast<int64_t>(trc::storeMemory(
+        static_cast<uint64_t>(rows), geometry(),
+        static_cast<uint64_t>(storeBytes), static_cast<uint64_t>(retained) + 1,
         static_cast<uint64_t>(writeSlots), static_cast<uint64_t>(maxWrites),
         transfers));
   }
 };
+
+/// Of a dirty row while a checkpoint is cut and written.
+constexpr int64_t cutRowBytes = 12;
 
 /// Directory and store of a cached group. `writeSlots`: depth of its
 /// write-buffer ring.
@@ -51,12 +54,13 @@ inline int64_t indexBytes(const StoreShape &store, int64_t slots,
              static_cast<uint64_t>(store.rows), static_cast<uint64_t>(slots),
              static_cast<uint64_t>(maxMiss),
              static_cast<uint64_t>(writeSlots))) +
-         store.indexBytes(maxMiss, writeSlots);
+         store.indexBytes(maxMiss, writeSlots) + slots * cutRowBytes;
 }
 
 /// Bookkeeping and store of a group whose home is memory.
 inline int64_t memoryHomeIndexBytes(const StoreShape &store) {
-  return trc::memoryHomeIndexBytes(store.rows) + store.indexBytes(0, 1);
+  return trc::memoryHomeIndexBytes(store.rows) + store.indexBytes(0, 1) +
+         store.rows * cutRowBytes;
 }
 
 } // namespace terrace::planner

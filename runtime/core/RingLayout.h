@@ -317,10 +317,10 @@ struct GradsLayout {
   }
 };
 
-/// Bookkeeping of a group whose home is memory: two bits a row (has a value,
-/// was updated). Part of the bound's `index`.
+/// Bookkeeping of a group whose home is memory: three bits a row (has a value,
+/// was updated, is being stored). Part of the bound's `index`.
 inline int64_t memoryHomeIndexBytes(int64_t rows) {
-  return (rows + 63) / 64 * 16;
+  return (rows + 63) / 64 * 24;
 }
 
 /// Bytes of one slot of a ring; group is -1 for the roles that have none

@@ -42,29 +42,23 @@ Status GroupRuntime::storePiece(Piece &p, uint32_t n) {
 /// Between two updates.
 Status GroupRuntime::beginCut(uint64_t id) {
   std::lock_guard<std::mutex> lock(cutMutex);
-  TRC_RETURN_IF_ERROR(store->beginCut(id));
-  std::vector<uint32_t> rows;
-  rows.reserve(4096);
-  auto flush = [&] {
-    store->addPending(rows.data(), static_cast<uint32_t>(rows.size()));
-    rows.clear();
-  };
-  auto take = [&](uint32_t row) {
-    rows.push_back(row);
-    if (rows.size() == rows.capacity())
-      flush();
-  };
+  std::vector<uint32_t> pending;
+  auto take = [&](uint32_t row) { pending.push_back(row); };
   if (cache) {
     cache->beginCut(storedSlots.get(), take);
   } else {
-    cutRows = dirty;
-    dirty.clear();
     uint64_t count = static_cast<uint64_t>(plan->rows);
-    for (uint64_t row = cutRows.next(0, count); row < count;
-         row = cutRows.next(row + 1, count))
+    for (uint64_t row = dirty.next(0, count); row < count;
+         row = dirty.next(row + 1, count))
       take(static_cast<uint32_t>(row));
   }
-  flush();
+  if (Status s = store->beginCut(id, pending.data(), pending.size()); !s.ok()) {
+    if (cache)
+      cache->endCut();
+    return s;
+  }
+  if (!cache)
+    std::swap(cutRows, dirty); // cutRows was empty
   cutting = true;
   return Status();
 }

@@ -256,7 +256,8 @@ StoresOptions Session::storesOptions() {
   how.key = key;
   how.replaces = wipedKey;
   how.folder = state->path();
-  how.retained = static_cast<uint32_t>(plan.store.retained);
+  // And the closed state that a run begins with.
+  how.retained = static_cast<uint32_t>(plan.store.retained) + 1;
   for (const LanePlan &lane : plan.lanes)
     if (lane.kind == LaneKind::io)
       how.depth = static_cast<uint32_t>(std::min(lane.depth, 4096));

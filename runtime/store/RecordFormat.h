@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A record is an 8-byte header and the payload (weights, then optimizer
-// state), padded to the store pitch. The header holds a CRC32C over the row
-// and the payload, so that torn, misdirected and lost writes fail on reading.
+// state), padded to the store pitch. The header holds a CRC32C over a key of
+// the state, the row and the payload, mixed with where and when the record was
+// appended, so that torn, stale, misdirected and lost writes fail on reading.
 // Pure and header-only: the compiler sizes rings and buffers with it.
 //
 //===----------------------------------------------------------------------===//
@@ -40,6 +41,14 @@ constexpr uint64_t recordSpan(uint64_t storeBytes, uint64_t block) {
 /// pitch, whatever the block size of its files (up to 4096).
 constexpr uint64_t deviceBufferBytes(uint64_t largestStoreBytes) {
   return recordSpan(largestStoreBytes, 4096);
+}
+
+/// What the checksum of a sealed record is XORed with when it becomes record
+/// `index` of a segment. For each index a bijection of the generation, so an
+/// older life of the segment never passes.
+constexpr uint32_t recordMix(uint32_t generation, uint32_t index) {
+  uint32_t x = generation * 0x9E3779B1u ^ index * 0x85EBCA6Bu;
+  return x ^ x >> 15;
 }
 
 } // namespace trc

@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A batch is sorted by row, so that rows in neighbouring blocks share a
+// A batch is sorted by place, so that records in neighbouring blocks share a
 // transfer, and worked off by a bounded number of requests: each takes the
 // next run when it is done with one. Records are verified and copied on the
-// device's threads, while other transfers are under way.
+// device's threads, while other transfers are under way. What is still being
+// written, or waits in a tail, is copied from memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +27,11 @@ class ReadOp;
 
 struct ReadBatch::State {
   RowStore::Impl *store = nullptr;
-  std::vector<BatchItem> items; // by row
+  std::vector<BatchItem> items; // by place
   char *out = nullptr;
   uint64_t pitch = 0;
+  bool raw = false; // whole records as seal() made them, for the store itself
+  uint32_t epoch = 0;
   std::vector<ReadOp> ops;
 
   std::mutex mutex;
@@ -43,13 +46,26 @@ struct ReadBatch::State {
   bool take(ReadOp &op);
   void fail(uint32_t row, Status status);
   void leave(); // one of `active` is done
+  /// Hands a verified record out.
+  void give(const BatchItem &item, const char *record, bool mixed) const {
+    char *to = out + item.index * pitch;
+    if (!raw) {
+      std::memcpy(to, record + recordHeaderBytes, store->options.payloadBytes);
+      return;
+    }
+    std::memcpy(to, record, store->options.storeBytes);
+    if (mixed)
+      store->mix(item.place, to);
+  }
 };
 
 namespace {
 
 class ReadOp final : public IoRequest {
 public:
-  explicit ReadOp(ReadBatch::State &batch) : batch(batch) {}
+  explicit ReadOp(ReadBatch::State &batch) : batch(batch) {
+    background = batch.raw;
+  }
 
   void assign(const BatchRun &r) {
     run = r;
@@ -76,16 +92,18 @@ public:
       }
     }
     if (result < 0 || static_cast<uint32_t>(result) < bytes) {
-      // The first row that misses bytes.
-      uint32_t row = batch.items[run.first].row;
+      // All records that miss bytes; the batch keeps the first by row.
       for (uint32_t i = run.first; i < run.last; ++i) {
-        row = batch.items[i].row;
-        if (store.layout(row).offset + store.options.storeBytes > offset)
-          break;
+        const BatchItem &item = batch.items[i];
+        if (store.layout.positionOf(item.place).offset +
+                store.options.storeBytes <=
+            offset)
+          continue;
+        // Nothing at all and no error: the file ends before its rows do.
+        batch.fail(item.row,
+                   store.placeError("cannot read", item.row, item.place,
+                                    result < 0 ? -result : ENODATA));
       }
-      // Nothing at all and no error: the file ends before its rows do.
-      batch.fail(row, store.rowError("cannot read", row,
-                                     result < 0 ? -result : ENODATA));
     } else {
       copyOut(buffer);
     }
@@ -100,13 +118,12 @@ private:
     RowStore::Impl &store = *batch.store;
     for (uint32_t i = run.first; i < run.last; ++i) {
       BatchItem item = batch.items[i];
-      const char *record = buffer + (store.layout(item.row).offset - run.begin);
-      if (!store.verify(item.row, record)) {
-        batch.fail(item.row, store.corrupt(item.row));
-        continue;
-      }
-      std::memcpy(batch.out + item.index * batch.pitch,
-                  record + recordHeaderBytes, store.options.payloadBytes);
+      const char *record =
+          buffer + (store.layout.positionOf(item.place).offset - run.begin);
+      if (store.verify(item.row, item.place, record))
+        batch.give(item, record, true);
+      else
+        batch.fail(item.row, store.corrupt(item.row, item.place));
     }
     store.counts.rowsRead.fetch_add(run.last - run.first,
                                     std::memory_order_relaxed);
@@ -145,59 +162,127 @@ void ReadBatch::State::leave() {
   if (onDone)
     onDone();
   RowStore::Impl *impl = store;
+  uint32_t began = epoch;
   {
     std::lock_guard<std::mutex> lock(mutex);
     done = true;
     finished.notify_all();
   } // the batch may be gone from here on
   std::lock_guard<std::mutex> lock(impl->mutex);
-  --impl->activeReads;
+  --impl->epochReads[began];
+  impl->advanceEpoch();
+  if (impl->waiters > 0)
+    impl->work.notify_all();
   impl->changed.notify_all();
 }
 
 ReadBatch::ReadBatch() : state(std::make_unique<State>()) {}
 ReadBatch::~ReadBatch() = default;
 
-void RowStore::start(ReadBatch &batch) {
+BatchRun RowStore::Impl::makeRun(const std::vector<BatchItem> &items,
+                                 uint32_t first, uint64_t gap) const {
+  uint64_t mask = ~uint64_t(block - 1);
+  StoreLayout::Position at = layout.positionOf(items[first].place);
+  uint32_t segment = layout.segmentOf(items[first].place);
+  BatchRun run;
+  run.first = first;
+  run.last = first + 1;
+  run.extent = at.extent;
+  run.begin = at.offset & mask;
+  run.end = (at.offset + options.storeBytes + block - 1) & mask;
+  for (; run.last < items.size(); ++run.last) {
+    if (layout.segmentOf(items[run.last].place) != segment)
+      break;
+    at = layout.positionOf(items[run.last].place);
+    uint64_t end = (at.offset + options.storeBytes + block - 1) & mask;
+    if ((at.offset & mask) > run.end + gap ||
+        end - run.begin > device.bufferBytes())
+      break;
+    run.end = end;
+  }
+  return run;
+}
+
+const char *RowStore::Impl::inMemory(uint32_t place, bool &mixed) const {
+  const Segment &segment = segments[layout.segmentOf(place)];
+  auto inPiece = [&](const Piece &p) {
+    return place - p.place < p.count; // wraps around below
+  };
+  if (segment.pending > 0)
+    for (const WriteRun &run : runs)
+      for (const Piece &p : run.pieces)
+        if (inPiece(p)) {
+          mixed = p.mixed;
+          return p.records + uint64_t(place - p.place) * options.storeBytes;
+        }
+  if (segment.state == Segment::State::Open)
+    for (const Stream *stream : {&user, &cleaner})
+      if (place - stream->tailPlace < stream->tailCount) {
+        mixed = true;
+        return stream->tail.data() +
+               uint64_t(place - stream->tailPlace) * options.storeBytes;
+      }
+  return nullptr;
+}
+
+void RowStore::start(ReadBatch &batch) { impl->startItems(batch, false); }
+
+void RowStore::Impl::startItems(ReadBatch &batch, bool raw) {
   ReadBatch::State &s = *batch.state;
-  s.store = impl.get();
+  s.store = this;
   s.out = batch.out;
   s.pitch = batch.pitch;
-  s.onDone = batch.onDone;
+  s.raw = raw;
+  s.onDone = raw ? std::function<void()>() : batch.onDone;
   s.ops.clear();
   s.cursor = 0;
   s.active = 1;
   s.done = false;
   s.failure = Status();
   s.items.resize(batch.count);
-  bool sorted = true;
-  for (uint32_t i = 0; i < batch.count; ++i) {
-    s.items[i] = {batch.rows[i], i};
-    sorted = sorted && (i == 0 || batch.rows[i - 1] < batch.rows[i]);
-  }
-  if (!sorted)
-    std::sort(s.items.begin(), s.items.end(),
-              [](BatchItem a, BatchItem b) { return a.row < b.row; });
-  for (BatchItem item : s.items)
-    if (item.row >= impl->options.rows || !impl->isWritten(item.row)) {
-      s.fail(item.row,
-             Status(TRC_NOT_FOUND, "row " + std::to_string(item.row) +
-                                       " of group '" + impl->options.group +
-                                       "' was never written"));
-      s.items.clear();
-      break;
-    }
+  // Bring the locations near before the lock is taken.
+  for (uint32_t i = 0; i < batch.count && !raw; ++i)
+    if (batch.rows[i] < options.rows)
+      __builtin_prefetch(&location[batch.rows[i]]);
   {
-    std::lock_guard<std::mutex> lock(impl->mutex);
-    ++impl->activeReads;
-    if (!impl->failure.ok()) {
-      s.fail(0, impl->failure.clone());
+    std::lock_guard<std::mutex> lock(mutex);
+    s.epoch = epoch;
+    ++epochReads[epoch];
+    if (!failure.ok()) {
+      s.fail(0, failure.clone());
       s.items.clear();
     }
-    impl->readQueued(s.items, batch.out, batch.pitch);
+    size_t kept = 0;
+    for (uint32_t i = 0; i < batch.count && s.failure.ok(); ++i) {
+      uint32_t row = batch.rows[i];
+      uint32_t place = raw ? row + 1 : row < options.rows ? locate(row) : 0;
+      if (place == 0) {
+        s.fail(row, Status(TRC_NOT_FOUND, "row " + std::to_string(row) +
+                                              " of group '" + options.group +
+                                              "' was never written"));
+        break;
+      }
+      BatchItem item{place - 1, i, raw ? unknownRow : row};
+      bool mixed = false;
+      if (const char *record = inMemory(item.place, mixed)) {
+        s.give(item, record, mixed);
+        counts.readFromQueue.fetch_add(1, std::memory_order_relaxed);
+      } else {
+        s.items[kept++] = item;
+      }
+    }
+    s.items.resize(s.failure.ok() ? kept : 0);
   }
+  if (!std::is_sorted(s.items.begin(), s.items.end(),
+                      [](const BatchItem &a, const BatchItem &b) {
+                        return a.place < b.place;
+                      }))
+    std::sort(s.items.begin(), s.items.end(),
+              [](const BatchItem &a, const BatchItem &b) {
+                return a.place < b.place;
+              });
   uint32_t most =
-      static_cast<uint32_t>(std::min<size_t>(impl->depth, s.items.size()));
+      static_cast<uint32_t>(std::min<size_t>(depth, s.items.size()));
   // Reserved, so that requests under way stay where they are.
   s.ops.reserve(most);
   while (s.ops.size() < most)
@@ -207,12 +292,14 @@ void RowStore::start(ReadBatch &batch) {
       std::lock_guard<std::mutex> lock(s.mutex);
       ++s.active;
     }
-    impl->device.submit(s.ops[i]);
+    device.submit(s.ops[i]);
   }
   s.leave();
 }
 
-Status RowStore::wait(ReadBatch &batch) {
+Status RowStore::wait(ReadBatch &batch) { return impl->waitBatch(batch); }
+
+Status RowStore::Impl::waitBatch(ReadBatch &batch) {
   ReadBatch::State &s = *batch.state;
   std::unique_lock<std::mutex> lock(s.mutex);
   s.finished.wait(lock, [&] { return s.done; });

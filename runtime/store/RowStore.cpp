@@ -3,42 +3,46 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Opening, records, and whole-store streaming. Reads: RowReads.cpp; writes:
-// RowWrites.cpp; the list of written rows: RowIndex.cpp.
+// RowWrites.cpp; life of segments: Segments.cpp; checkpoints: Cut.cpp and
+// Images.cpp; cleaning: Cleaner.cpp.
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/io/Files.h"
 #include "runtime/store/Crc32c.h"
 #include "runtime/store/RowStoreImpl.h"
+#include "runtime/store/Superblock.h"
 
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <sys/random.h>
+#include <system_error>
 
 using namespace trc;
 
 RowStore::RowStore(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
 
 RowStore::~RowStore() {
+  {
+    std::unique_lock<std::mutex> lock(impl->mutex);
+    impl->stop = true;
+    impl->work.notify_all();
+    impl->changed.notify_all();
+  }
+  if (impl->thread.joinable())
+    impl->thread.join();
   std::unique_lock<std::mutex> lock(impl->mutex);
   impl->changed.wait(lock, [&] {
-    return impl->queue.empty() && impl->activeReads == 0 &&
-           impl->idleOps.size() == impl->ops.size();
+    return impl->runs.empty() && impl->epochReads[0] == 0 &&
+           impl->epochReads[1] == 0 && impl->idleOps.size() == impl->ops.size();
   });
 }
 
-uint64_t RowStore::extentBytes(uint64_t rows, uint64_t storeBytes,
-                               uint64_t extents) {
-  uint64_t each = rows;
-  if (extents > 1) {
-    uint64_t units = (rows + RowLayout::stripeRows - 1) / RowLayout::stripeRows;
-    each = (units + extents - 1) / extents * RowLayout::stripeRows;
-  }
-  return (each * storeBytes + 4095) / 4096 * 4096;
-}
-
-uint64_t RowStore::memoryBytes(uint64_t rows, uint64_t writeSlots,
-                               uint64_t maxWrites, uint64_t depth) {
-  return rowStoreMemory(rows, writeSlots, maxWrites, depth);
+uint64_t RowStore::memoryBytes() const {
+  const RowStoreOptions &o = impl->options;
+  return storeMemory(o.rows, o.geometry, o.storeBytes, o.retained, o.writeSlots,
+                     o.maxWrites, o.depth);
 }
 
 Result<std::unique_ptr<RowStore>> RowStore::open(Device &device,
@@ -50,39 +54,92 @@ Result<std::unique_ptr<RowStore>> RowStore::open(Device &device,
   if (o.rows == 0 || o.payloadBytes == 0 || o.extents.empty() ||
       o.writeSlots == 0)
     return bad("rows, payload, files and write slots must be given");
+  if (o.rows > UINT32_MAX - 2)
+    return bad(std::to_string(o.rows) + " rows are too many");
   if (o.storeBytes % recordAlign != 0 ||
       o.storeBytes < recordHeaderBytes + o.payloadBytes)
     return bad("records of " + std::to_string(o.storeBytes) +
                " bytes cannot hold a payload of " +
                std::to_string(o.payloadBytes) + " bytes");
-  auto impl = std::make_unique<Impl>(device, o);
-  std::vector<uint64_t> bases;
-  uint64_t bytes = extentBytes(o.rows, o.storeBytes, o.extents.size());
-  for (const RowStoreOptions::Extent &e : o.extents) {
-    if (e.base % 4096 != 0)
-      return bad("base offset " + std::to_string(e.base) + " of '" + e.path +
-                 "' is no multiple of 4096");
-    auto file = device.openFile(e.path, e.base + bytes, true);
-    if (!file.ok())
-      return file.takeStatus();
-    impl->files.push_back(*file);
-    impl->paths.push_back(e.path);
-    impl->block = std::max(impl->block, device.fileInfo(*file).blockBytes);
-    bases.push_back(e.base);
-  }
-  uint64_t span = recordSpan(o.storeBytes, impl->block);
-  if (device.bufferBytes() < span)
-    return bad("the device's buffers of " +
-               std::to_string(device.bufferBytes()) +
-               " bytes do not hold the " + std::to_string(span) +
-               " bytes around a record");
-  impl->layout = RowLayout(o.storeBytes, std::move(bases));
-  impl->bits.reset(new (std::nothrow) std::atomic<uint64_t>[impl->words()]());
-  if (!impl->bits)
+  const StoreGeometry &g = o.geometry;
+  if (g.segmentBytes == 0 || g.segmentBytes % storeSector != 0 ||
+      g.segmentBytes > UINT32_MAX - storeSector ||
+      g.segmentBytes < o.storeBytes)
+    return bad("segments of " + std::to_string(g.segmentBytes) +
+               " bytes cannot hold records of " + std::to_string(o.storeBytes) +
+               " in whole sectors of 4096");
+  if (g.segments < 3)
+    return bad(std::to_string(g.segments) +
+               " segments are too few: one to append to, one to clean into "
+               "and one spare");
+  if (g.segments * g.recordsPerSegment(o.storeBytes) >= UINT32_MAX - 1)
+    return bad(std::to_string(g.segments) + " segments of " +
+               std::to_string(g.recordsPerSegment(o.storeBytes)) +
+               " records are more than 32 bits can name; use two groups");
+  try {
+    auto impl = std::make_unique<Impl>(device, o);
+    Impl &s = *impl;
+    std::vector<uint64_t> bases;
+    uint64_t bytes = g.extentBytes(static_cast<uint32_t>(o.extents.size()));
+    for (const RowStoreOptions::Extent &e : o.extents) {
+      if (e.base % storeSector != 0)
+        return bad("base offset " + std::to_string(e.base) + " of '" + e.path +
+                   "' is no multiple of 4096");
+      // What is there already is not grown: that would hide a truncation.
+      auto file =
+          device.openFile(e.path, o.create ? e.base + bytes : 0, o.create);
+      if (!file.ok())
+        return file.takeStatus();
+      FileInfo info = device.fileInfo(*file);
+      if (info.bytes < e.base + bytes)
+        return Status(TRC_CORRUPT,
+                      "'" + e.path + "' has " + std::to_string(info.bytes) +
+                          " bytes, group '" + o.group + "' needs " +
+                          std::to_string(e.base + bytes) +
+                          " there; the file was cut off");
+      s.files.push_back(*file);
+      s.paths.push_back(e.path);
+      s.block = std::max(s.block, info.blockBytes);
+      bases.push_back(e.base);
+    }
+    uint64_t span = recordSpan(o.storeBytes, s.block);
+    if (device.bufferBytes() < span)
+      return bad("the device's buffers of " +
+                 std::to_string(device.bufferBytes()) +
+                 " bytes do not hold the " + std::to_string(span) +
+                 " bytes around a record");
+    TRC_RETURN_IF_ERROR(openSuperblocks(device, o, s.files));
+    s.layout = StoreLayout(g, o.storeBytes, std::move(bases));
+    s.location.reset(new std::atomic<uint32_t>[o.rows]());
+    s.changedRows = RowMarks(o.rows);
+    s.segments.resize(g.segments);
+    s.freeSegments = g.segments;
+    s.current = PlaceMarks(s.layout);
+    if (!o.readOnly) {
+      for (uint32_t i = 0; i <= o.retained; ++i)
+        s.spare.emplace_back(s.layout);
+      s.cut.changed = RowMarks(o.rows);
+      s.cut.pendingMarks = RowMarks(o.rows);
+      // Generations must not repeat what a crashed run gave to a segment.
+      if (getrandom(&s.generation, sizeof s.generation, 0) !=
+          static_cast<ssize_t>(sizeof s.generation))
+        return Status(TRC_UNSUPPORTED,
+                      "store of group '" + o.group +
+                          "': the system has no random numbers");
+      s.thread = std::thread([&s] {
+        blockSignalsInThisThread();
+        s.clean();
+      });
+    }
+    return std::unique_ptr<RowStore>(new RowStore(std::move(impl)));
+  } catch (const std::bad_alloc &) {
     return Status(TRC_NO_MEMORY, "store of group '" + o.group +
-                                     "': no memory for the list of " +
+                                     "': no memory for the index of " +
                                      std::to_string(o.rows) + " rows");
-  return std::unique_ptr<RowStore>(new RowStore(std::move(impl)));
+  } catch (const std::system_error &e) {
+    return Status(TRC_NO_MEMORY, "store of group '" + o.group +
+                                     "': cannot start its thread: " + e.what());
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -101,50 +158,81 @@ void RowStore::seal(uint32_t row, char *record) const {
   std::memset(record + used, 0, impl->options.storeBytes - used);
 }
 
-bool RowStore::Impl::verify(uint32_t row, const char *record) const {
-  RecordHeader header;
-  std::memcpy(&header, record, sizeof header);
-  return header.row == row &&
-         header.crc == checksum(row, record + recordHeaderBytes);
+void RowStore::Impl::mix(uint32_t place, char *record) const {
+  uint32_t crc;
+  std::memcpy(&crc, record, sizeof crc);
+  crc ^= recordMix(segments[layout.segmentOf(place)].generation,
+                   layout.indexOf(place));
+  std::memcpy(record, &crc, sizeof crc);
 }
 
-Status RowStore::Impl::rowError(const char *what, uint32_t row,
-                                int error) const {
-  RowLayout::Place at = layout(row);
-  return Status::ioError(std::string(what) + " row " + std::to_string(row) +
+bool RowStore::Impl::verify(uint32_t row, uint32_t place,
+                            const char *record) const {
+  RecordHeader header;
+  std::memcpy(&header, record, sizeof header);
+  if (row == unknownRow ? header.row >= options.rows : header.row != row)
+    return false;
+  uint32_t crc = checksum(header.row, record + recordHeaderBytes);
+  return header.crc ==
+         (crc ^ recordMix(segments[layout.segmentOf(place)].generation,
+                          layout.indexOf(place)));
+}
+
+static std::string rowName(uint32_t row) {
+  return row == unknownRow ? "a row" : "row " + std::to_string(row);
+}
+
+Status RowStore::Impl::placeError(const char *what, uint32_t row,
+                                  uint32_t place, int error) const {
+  StoreLayout::Position at = layout.positionOf(place);
+  return Status::ioError(std::string(what) + " " + rowName(row) +
                              " of group '" + options.group + "' at offset " +
                              std::to_string(at.offset) + " of",
                          paths[at.extent], error);
 }
 
-Status RowStore::Impl::corrupt(uint32_t row) const {
-  RowLayout::Place at = layout(row);
-  return Status(TRC_CORRUPT, "row " + std::to_string(row) + " of group '" +
-                                 options.group + "' at offset " +
-                                 std::to_string(at.offset) + " of '" +
-                                 paths[at.extent] +
+Status RowStore::Impl::corrupt(uint32_t row, uint32_t place) const {
+  // What lies there may name any row; the index knows better, if it is current.
+  for (uint32_t r = 0; row == unknownRow && r < options.rows; ++r)
+    if (locate(r) == place + 1)
+      row = r;
+  StoreLayout::Position at = layout.positionOf(place);
+  return Status(TRC_CORRUPT, rowName(row) + " of group '" + options.group +
+                                 "' at offset " + std::to_string(at.offset) +
+                                 " of '" + paths[at.extent] +
                                  "' fails its check; go back to a checkpoint");
 }
 
-BatchRun RowStore::Impl::makeRun(const std::vector<BatchItem> &items,
-                                 uint32_t first, uint64_t gap) const {
-  uint64_t mask = ~uint64_t(block - 1);
-  RowLayout::Place at = layout(items[first].row);
-  BatchRun run;
-  run.first = first;
-  run.last = first + 1;
-  run.extent = at.extent;
-  run.begin = at.offset & mask;
-  run.end = (at.offset + options.storeBytes + block - 1) & mask;
-  for (; run.last < items.size(); ++run.last) {
-    at = layout(items[run.last].row);
-    uint64_t end = (at.offset + options.storeBytes + block - 1) & mask;
-    if (at.extent != run.extent || (at.offset & mask) > run.end + gap ||
-        end - run.begin > device.bufferBytes())
-      break;
-    run.end = end;
-  }
-  return run;
+Status RowStore::Impl::writable(const char *what) const {
+  if (!options.readOnly)
+    return {};
+  return Status(TRC_BAD_ARGUMENT, name() + " was opened to be read only, but " +
+                                      what + " was asked for");
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+bool RowStore::written(uint32_t row) const { return impl->locate(row) != 0; }
+
+uint64_t RowStore::writtenCount() const { return impl->writtenRows; }
+
+uint32_t RowStore::nextWritten(uint32_t row) const {
+  uint32_t n = impl->options.rows;
+  while (row < n && !impl->locate(row))
+    ++row;
+  return std::min(row, n);
+}
+
+void RowStore::clear() {
+  std::unique_lock<std::mutex> lock(impl->mutex);
+  for (uint32_t r = 0; r < impl->options.rows; ++r)
+    impl->location[r].store(0, std::memory_order_relaxed);
+  impl->writtenRows = 0;
+  impl->release(impl->current, lock);
+  // No delta can say that a row is gone.
+  impl->chain = {};
 }
 
 //===----------------------------------------------------------------------===//
@@ -152,47 +240,77 @@ BatchRun RowStore::Impl::makeRun(const std::vector<BatchItem> &items,
 //===----------------------------------------------------------------------===//
 
 Status
-RowStore::scan(uint32_t begin, uint32_t end,
-               const std::function<Status(uint32_t, const char *)> &take) {
-  struct Piece {
+RowStore::scan(const std::function<Status(uint32_t, const char *)> &take) {
+  Impl &s = *impl;
+  std::lock_guard<std::mutex> one(s.scanning);
+  // The rows of this moment: what their places hold stays until it was given.
+  PlaceMarks marks;
+  {
+    std::lock_guard<std::mutex> lock(s.mutex);
+    if (!s.failure.ok())
+      return s.failure.clone();
+    marks = s.current;
+    s.scanMarks = &marks;
+  }
+  struct Part {
     ReadBatch batch;
-    std::vector<uint32_t> rows;
-    std::vector<char> payloads;
+    std::vector<uint32_t> places;
+    std::vector<char> records;
     bool started = false;
   };
-  end = std::min(end, rows());
-  uint64_t pitch = payloadBytes();
-  size_t each = std::max<uint64_t>(1, (1 << 20) / storeBytes());
-  uint32_t next = nextWritten(begin);
-  Piece pieces[2];
-  auto start = [&](Piece &p) {
-    p.rows.clear();
-    for (; next < end && p.rows.size() < each; next = nextWritten(next + 1))
-      p.rows.push_back(next);
-    p.started = !p.rows.empty();
+  uint64_t pitch = storeBytes();
+  size_t each = std::max<uint64_t>(1, (1 << 20) / pitch);
+  uint64_t next = 0;
+  Part parts[2];
+  auto start = [&](Part &p) {
+    p.places.clear();
+    uint32_t n = s.layout.perSegment();
+    for (; next < s.layout.places() && p.places.size() < each; ++next) {
+      uint32_t place = static_cast<uint32_t>(next);
+      if (place % n == 0 && !marks.any(place / n))
+        next += n - 1;
+      else if (marks.test(place))
+        p.places.push_back(place);
+    }
+    p.started = !p.places.empty();
     if (!p.started)
       return;
-    p.payloads.resize(p.rows.size() * pitch);
-    p.batch.rows = p.rows.data();
-    p.batch.count = static_cast<uint32_t>(p.rows.size());
-    p.batch.out = p.payloads.data();
+    p.records.resize(p.places.size() * pitch);
+    p.batch.rows = p.places.data();
+    p.batch.count = static_cast<uint32_t>(p.places.size());
+    p.batch.out = p.records.data();
     p.batch.pitch = pitch;
-    this->start(p.batch);
+    s.startItems(p.batch, true);
   };
-  start(pieces[0]);
-  for (int i = 0; pieces[i].started; i ^= 1) {
-    start(pieces[i ^ 1]);
-    Status s = wait(pieces[i].batch);
-    for (size_t k = 0; s.ok() && k < pieces[i].rows.size(); ++k)
-      s = take(pieces[i].rows[k], pieces[i].payloads.data() + k * pitch);
-    if (!s.ok()) {
-      if (pieces[i ^ 1].started)
-        (void)wait(pieces[i ^ 1].batch);
-      return s;
+  Status status;
+  uint32_t passed = 0;
+  start(parts[0]);
+  for (int i = 0; parts[i].started; i ^= 1) {
+    Part &p = parts[i];
+    if (status.ok())
+      start(parts[i ^ 1]);
+    else
+      parts[i ^ 1].started = false;
+    Status read = wait(p.batch);
+    if (status.ok())
+      status = std::move(read);
+    for (size_t k = 0; status.ok() && k < p.places.size(); ++k) {
+      const char *record = p.records.data() + k * pitch;
+      RecordHeader header;
+      std::memcpy(&header, record, sizeof header);
+      status = take(header.row, record + recordHeaderBytes);
     }
-    pieces[i].started = false;
+    p.started = false;
+    // Let go of the segments behind us, so that a long scan stops no cleaning.
+    uint32_t until = p.places.back() / s.layout.perSegment();
+    std::lock_guard<std::mutex> lock(s.mutex);
+    for (; passed < until; ++passed)
+      s.releaseSegment(marks, passed);
   }
-  return {};
+  std::unique_lock<std::mutex> lock(s.mutex);
+  s.release(marks, lock);
+  s.scanMarks = nullptr;
+  return status;
 }
 
 Status RowStore::load(const uint32_t *rows, uint32_t count,
@@ -237,7 +355,25 @@ RowStore::Counters RowStore::counters() const {
   c.writes = impl->counts.writes;
   c.bytesRead = impl->counts.bytesRead;
   c.bytesWritten = impl->counts.bytesWritten;
-  c.blocksMerged = impl->counts.blocksMerged;
+  c.bytesCleaned = impl->counts.bytesCleaned;
+  c.segmentsCleaned = impl->counts.segmentsCleaned;
+  c.bytesIndex = impl->counts.bytesIndex;
+  c.stallNs = impl->counts.stallNs;
   c.readFromQueue = impl->counts.readFromQueue;
   return c;
+}
+
+RowStore::Space RowStore::space() const {
+  const Impl &s = *impl;
+  std::lock_guard<std::mutex> lock(s.mutex);
+  Space space;
+  uint64_t live = 0;
+  for (const Segment &segment : s.segments)
+    live += segment.live;
+  space.capacity = s.layout.places() * s.options.storeBytes;
+  space.current = s.writtenRows * s.options.storeBytes;
+  space.retained = live * s.options.storeBytes - space.current;
+  space.freeSegments = s.freeSegments;
+  space.segments = s.layout.segments();
+  return space;
 }

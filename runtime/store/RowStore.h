@@ -65,7 +65,8 @@ struct RowStoreOptions {
   uint32_t maxWrites = 0;    // records in one batch of writes, at most
   uint32_t depth = 64;       // transfers of one batch in flight, at most
   StoreGeometry geometry;
-  /// Checkpoints retained at once for which memory is declared.
+  /// Checkpoints retained at once for which memory is declared; each further
+  /// one takes storeMarkBytes() more.
   uint32_t retained = 1;
   /// Of the state: part of every CRC and of the superblocks, so that files and
   /// records of another state fail.
@@ -173,8 +174,6 @@ public:
   /// time in proportion to the rows changed since the last cut.
   Status beginCut(uint64_t id, const uint32_t *pending = nullptr,
                   uint64_t count = 0);
-  /// More pending rows, before anything is written after beginCut().
-  void addPending(const uint32_t *rows, uint32_t count);
   /// Pending rows whose value at the cut has not been written yet.
   uint64_t cutPending() const;
   /// Waits for the pending rows and the writes up to the cut, makes them
@@ -198,6 +197,8 @@ public:
   //--- Streaming (checkpoints, export) --------------------------------------
   /// Calls `take(row, payload)` for every written row, in the order in which
   /// they lie, reading in large pieces; stops at the first failure of either.
+  /// The rows are those of the moment of the call. `take` must not write to
+  /// this store.
   Status
   scan(const std::function<Status(uint32_t row, const char *payload)> &take);
   /// Writes `count` rows (no duplicates, payloads payloadBytes() apart) and

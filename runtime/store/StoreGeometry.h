@@ -29,6 +29,9 @@ struct StoreGeometry {
   constexpr uint64_t totalBytes(uint32_t extents) const {
     return extentBytes(extents) * extents;
   }
+  constexpr uint64_t recordsPerSegment(uint64_t storeBytes) const {
+    return segmentBytes / storeBytes;
+  }
 };
 
 /// Segments for `rows` records of `storeBytes`, with room for `fill` times the
@@ -36,13 +39,13 @@ struct StoreGeometry {
 /// fewer bytes for small stores; the number is a multiple of `extents`.
 constexpr StoreGeometry storeGeometry(uint64_t rows, uint64_t storeBytes,
                                       double fill, uint32_t extents = 1) {
-  constexpr uint64_t largest = 16 << 20, smallest = 64 << 10;
+  constexpr uint64_t largest = 16 << 20, smallest = 16 << 10;
   constexpr uint64_t wanted = 32;  // segments of a small store
   constexpr uint64_t reserved = 3; // open, being cleaned into, spare
   uint64_t logical = rows * storeBytes;
   uint64_t room = static_cast<uint64_t>(static_cast<double>(logical) * fill);
   uint64_t bytes = smallest;
-  while (bytes < largest && (bytes * wanted < room || bytes < 8 * storeBytes))
+  while ((bytes < largest && bytes * wanted < room) || bytes < 8 * storeBytes)
     bytes *= 2;
   uint64_t perSegment = bytes / storeBytes * storeBytes;
   uint64_t count = (room + perSegment - 1) / perSegment + reserved;
@@ -53,28 +56,45 @@ constexpr StoreGeometry storeGeometry(uint64_t rows, uint64_t storeBytes,
   return g;
 }
 
+/// Bytes of one mark per record place. Whole words per segment.
+constexpr uint64_t storeMarkBytes(const StoreGeometry &geometry,
+                                  uint64_t storeBytes) {
+  uint64_t each = geometry.recordsPerSegment(storeBytes);
+  return geometry.segments * ((each + 63) / 64 * 8);
+}
+
+/// Rows whose place at a cut is remembered while its index is being written; a
+/// writer that would need more writes a part of the index itself.
+constexpr uint64_t storeCutRows = 65536;
+
+/// Memory that a store holds, without the device's buffers: a location and
+/// three marks per row, a mark per record place for the current rows and each
+/// checkpoint, segments, requests of writes and of about one more batch of
+/// reads than write slots, what a cut remembers, and cleaning. Not in it: 8
+/// bytes per pending row of a cut, and what scan() and load() take while they
+/// run (under 8 MiB).
+constexpr uint64_t storeMemory(uint64_t rows, const StoreGeometry &geometry,
+                               uint64_t storeBytes, uint64_t retained,
+                               uint64_t writeSlots, uint64_t maxWrites,
+                               uint64_t depth) {
+  constexpr uint64_t item = 12, request = 160, segment = 24, entry = 64;
+  constexpr uint64_t indexBuffers = 1 << 20, cleanBuffer = 1 << 20;
+  auto least = [](uint64_t a, uint64_t b) { return a < b ? a : b; };
+  uint64_t marks = (rows + 63) / 64 * 8;
+  return rows * 4 + marks * 3 +
+         storeMarkBytes(geometry, storeBytes) * (2 + retained) +
+         geometry.segments * segment + depth * request +
+         (writeSlots + 1) * (maxWrites * item + depth * request) +
+         least(rows, storeCutRows) * entry + least(16 * rows, indexBuffers) +
+         2 * (least(geometry.segmentBytes, cleanBuffer) + storeSector +
+              2 * storeBytes);
+}
+
 /// Space as a multiple of the logical bytes: the rows themselves, half as much
 /// for cleaning to be cheap (write amplification at most 1.5), and for each
 /// retained checkpoint the part of the rows that is written between two.
 constexpr double storeFill(uint32_t keep, double churn) {
   return 1.5 + (keep ? keep : 1) * churn;
-}
-
-/// Memory that a store holds, without the device's buffers: place and marks of
-/// every row, marks of every place for each checkpoint and the cut, segments,
-/// queued writes, and batches of reads in flight (about one more than write
-/// slots).
-constexpr uint64_t rowStoreMemory(uint64_t rows, uint64_t storeBytes,
-                                  const StoreGeometry &geometry,
-                                  uint32_t retained, uint64_t writeSlots,
-                                  uint64_t maxBatch, uint64_t depth) {
-  constexpr uint64_t item = 8, request = 128, segment = 64;
-  uint64_t places = geometry.segmentBytes / storeBytes * geometry.segments;
-  return rows * 4 + (rows + 63) / 64 * 16 +
-         (uint64_t(retained) + 2) * ((places + 63) / 64 * 8) +
-         geometry.segments * segment + writeSlots * maxBatch * item +
-         depth * request +
-         (writeSlots + 1) * (maxBatch * item + depth * request);
 }
 
 } // namespace trc

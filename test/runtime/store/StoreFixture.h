@@ -2,6 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// A small store in a folder of its own, and what tests do with it all the
+// time: write versions of rows, read them back, make checkpoints.
+//
 //===----------------------------------------------------------------------===//
 #ifndef TERRACE_TEST_RUNTIME_STORE_STOREFIXTURE_H
 #define TERRACE_TEST_RUNTIME_STORE_STOREFIXTURE_H
@@ -17,16 +20,40 @@
 
 namespace trc {
 
+/// The payload of a row's n-th version.
+inline std::vector<char> rowValue(uint32_t bytes, uint32_t row,
+                                  uint32_t version) {
+  std::vector<char> v(bytes);
+  uint32_t x = row * 2654435761u ^ (version * 40503u + 1);
+  for (char &c : v) {
+    x = x * 1664525u + 1013904223u;
+    c = static_cast<char>(x >> 24);
+  }
+  return v;
+}
+
+/// A folder that goes with the test.
+class TestFolder {
+public:
+  TestFolder() {
+    static std::atomic<int> count{0};
+    path = std::filesystem::temp_directory_path() /
+           ("terrace-store-" + std::to_string(getpid()) + "-" +
+            std::to_string(count++));
+    std::filesystem::create_directories(path);
+  }
+  ~TestFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  std::filesystem::path path;
+};
+
 class StoreFixture {
 public:
   explicit StoreFixture(
       DeviceOptions::Backend backend = DeviceOptions::Backend::Memory,
       uint32_t bufferBytes = 16384) {
-    static std::atomic<int> count{0};
-    folder = std::filesystem::temp_directory_path() /
-             ("terrace-store-" + std::to_string(getpid()) + "-" +
-              std::to_string(count++));
-    std::filesystem::create_directories(folder);
     DeviceOptions d;
     d.backend = backend;
     d.depth = 16;
@@ -41,24 +68,34 @@ public:
     options.group = "g16";
     options.extents = {{path("rows"), 0}};
     options.rows = 1000;
-    options.payloadBytes = 68;
-    options.storeBytes = recordBytes(68);
     options.writeSlots = 2;
     options.maxWrites = 1000;
     options.depth = 8;
     options.key = 42;
+    options.create = true;
+    options.folder = folder.path.string();
+    options.prefix = "g16-";
+    payload(68);
   }
   ~StoreFixture() {
     store.reset();
     device.reset();
     inner.reset();
-    std::filesystem::remove_all(folder);
   }
 
-  std::string path(const char *name) const { return (folder / name).string(); }
+  std::string path(const char *name) const {
+    return (folder.path / name).string();
+  }
   void payload(uint32_t bytes) {
     options.payloadBytes = bytes;
     options.storeBytes = static_cast<uint32_t>(recordBytes(bytes));
+    fit();
+  }
+  /// A geometry with room for the rows, twice.
+  void fit(double fill = 2.5) {
+    options.geometry =
+        storeGeometry(options.rows, options.storeBytes, fill,
+                      static_cast<uint32_t>(options.extents.size()));
   }
   void open() {
     store.reset();
@@ -68,16 +105,14 @@ public:
     else
       FAIL() << opened.takeStatus().message();
   }
+  /// Opens again what is there.
+  void reopen() {
+    options.create = false;
+    open();
+  }
 
-  /// The payload of a row's n-th version.
   std::vector<char> value(uint32_t row, uint32_t version) const {
-    std::vector<char> v(options.payloadBytes);
-    uint32_t x = row * 2654435761u ^ (version * 40503u + 1);
-    for (char &c : v) {
-      x = x * 1664525u + 1013904223u;
-      c = static_cast<char>(x >> 24);
-    }
-    return v;
+    return rowValue(options.payloadBytes, row, version);
   }
 
   /// Records for store->write, which must outlive it.
@@ -120,8 +155,18 @@ public:
           << "row " << rows[i];
     }
   }
+  /// A checkpoint of what is written.
+  Status checkpoint(uint64_t id, RowStore::Image &image) {
+    TRC_RETURN_IF_ERROR(store->beginCut(id));
+    if (Status s = store->finishCut(image); !s.ok()) {
+      store->dropCut();
+      return s;
+    }
+    store->keepCut();
+    return {};
+  }
 
-  std::filesystem::path folder;
+  TestFolder folder;
   std::string skip; // why there is no device
   std::unique_ptr<Device> inner;
   std::unique_ptr<FaultDevice> device;
