@@ -203,7 +203,7 @@ public:
     TRC_RETURN_IF_ERROR(readRows(folder + "/" + rowsFile, head.bytes,
                                  head.chunks, head.seal,
                                  [&](const RowsChunk &chunk) {
-                                   TRC_RETURN_IF_ERROR(load(chunk));
+                                   TRC_RETURN_IF_ERROR(take(chunk));
                                    if (progress)
                                      progress(loaded, head.rows);
                                    return Status();
@@ -222,8 +222,8 @@ private:
 
   /// Tables of equal records share a store.
   void divide() {
-    constexpr int64_t most = 0xffff0000; // rows of a store
-    std::map<uint32_t, size_t> open;     // group that takes such records
+    constexpr int64_t most = int64_t(1) << 31; // rows of a shared store
+    std::map<uint32_t, size_t> open;           // group that takes such records
     at.resize(m.tables.size());
     m.groups.clear();
     for (size_t t = 0; t < m.tables.size(); ++t) {
@@ -244,45 +244,70 @@ private:
     }
     uint64_t base = 0;
     for (ManifestGroup &g : m.groups) {
+      // Every row is written once; places are counted in 32 bits.
       g.geometry = storeGeometry(static_cast<uint64_t>(g.rows),
-                                 static_cast<uint64_t>(g.storeBytes), 1.25);
+                                 static_cast<uint64_t>(g.storeBytes),
+                                 g.rows > most ? 1.0 : 1.25);
       g.extents.push_back({memoryStoreFile, base});
       base += g.geometry.extentBytes(1);
     }
+    pending.resize(m.groups.size());
   }
 
-  Status load(const RowsChunk &chunk) {
+  Status take(const RowsChunk &chunk) {
     if (chunk.table >= m.tables.size() ||
         chunk.recordBytes != m.tables[chunk.table].recordBytes())
       return corrupt("a chunk is of no table");
     const ManifestTable &t = m.tables[chunk.table];
-    const ManifestGroup &g = m.groups[at[chunk.table]];
-    RowStore &store = *homes.stores[at[chunk.table]];
+    size_t group = at[chunk.table];
+    const ManifestGroup &g = m.groups[group];
     size_t k = static_cast<size_t>(std::find(g.tables.begin(), g.tables.end(),
                                              static_cast<int>(chunk.table)) -
                                    g.tables.begin());
-    rows.clear();
+    Pending &p = pending[group];
     for (uint32_t i = 0; i < chunk.count; ++i) {
-      uint64_t row = chunk.rows[i];
-      if (row >= static_cast<uint64_t>(t.rows))
+      if (chunk.rows[i] >= static_cast<uint64_t>(t.rows))
         return corrupt("table '" + t.name + "' has " + std::to_string(t.rows) +
-                       " rows, not one with number " + std::to_string(row));
-      rows.push_back(
-          static_cast<uint32_t>(static_cast<uint64_t>(g.rowBase[k]) + row));
-      if (store.written(rows.back()))
-        return corrupt("table '" + t.name + "', row " + std::to_string(row) +
-                       " is there twice");
+                       " rows, not one with number " +
+                       std::to_string(chunk.rows[i]));
+      p.rows.push_back(static_cast<uint32_t>(
+          static_cast<uint64_t>(g.rowBase[k]) + chunk.rows[i]));
     }
-    sorted = rows;
-    std::sort(sorted.begin(), sorted.end());
-    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
-      return corrupt("a row of table '" + t.name + "' is there twice");
+    p.payloads.insert(p.payloads.end(), chunk.records,
+                      chunk.records +
+                          static_cast<size_t>(chunk.count) * chunk.recordBytes);
     loaded += chunk.count;
-    return store.load(rows.data(), chunk.count, chunk.records);
+    // Few large appends: each may leave the rest of a sector empty.
+    constexpr size_t enough = 1 << 20;
+    return p.payloads.size() >= enough ? flush(group) : Status();
+  }
+
+  Status flush(size_t group) {
+    Pending &p = pending[group];
+    if (p.rows.empty())
+      return Status();
+    RowStore &store = *homes.stores[group];
+    sorted = p.rows;
+    std::sort(sorted.begin(), sorted.end());
+    auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice == sorted.end())
+      twice = std::find_if(sorted.begin(), sorted.end(),
+                           [&](uint32_t row) { return store.written(row); });
+    if (twice != sorted.end())
+      return corrupt("a row is there twice, number " + std::to_string(*twice) +
+                     " of the tables with records of " +
+                     std::to_string(store.payloadBytes()) + " bytes");
+    TRC_RETURN_IF_ERROR(store.load(p.rows.data(),
+                                   static_cast<uint32_t>(p.rows.size()),
+                                   p.payloads.data()));
+    p.rows.clear();
+    p.payloads.clear();
+    return Status();
   }
 
   Status commit() {
     for (size_t g = 0; g < homes.stores.size(); ++g) {
+      TRC_RETURN_IF_ERROR(flush(g));
       TRC_RETURN_IF_ERROR(homes.stores[g]->beginCut(m.sequence));
       RowStore::Image image;
       TRC_RETURN_IF_ERROR(homes.stores[g]->finishCut(image));
@@ -317,7 +342,12 @@ private:
   Manifest m;
   std::vector<size_t> at; // group by table
   HomeStores homes;
-  std::vector<uint32_t> rows, sorted;
+  struct Pending {
+    std::vector<uint32_t> rows;
+    std::vector<char> payloads;
+  };
+  std::vector<Pending> pending; // by group
+  std::vector<uint32_t> sorted;
   uint64_t loaded = 0;
 };
 
