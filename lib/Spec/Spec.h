@@ -45,7 +45,7 @@ enum class Numerics { Strict, Reassociate };
 enum class OnBadId { Error, Drop };
 enum class OnBadGrad { Error, Skip };
 enum class OnBadRow { Error, Skip };
-enum class OnFull { Error, DropOldest };
+enum class OnStoreFull { Error, DropOldest };
 enum class OnWear { Error, Warn };
 enum class DType { F32, F16, BF16, Int8, Int4 };
 enum class InitKind { Uniform, Normal, Constant };
@@ -69,7 +69,7 @@ llvm::StringRef name(Numerics);
 llvm::StringRef name(OnBadId);
 llvm::StringRef name(OnBadGrad);
 llvm::StringRef name(OnBadRow);
-llvm::StringRef name(OnFull);
+llvm::StringRef name(OnStoreFull);
 llvm::StringRef name(OnWear);
 llvm::StringRef name(DType);
 llvm::StringRef name(InitKind);
@@ -176,7 +176,7 @@ struct Checkpoint {
   Int everySeconds = 0; ///< 0: not by time
   Int keep = 3;
   Real churn = 0.5; ///< rows written between two checkpoints, as a part of all
-  Value<OnFull> onFull = OnFull::Error;
+  Value<OnStoreFull> onFull = OnStoreFull::Error;
 };
 
 struct LrSchedule {

@@ -139,17 +139,21 @@ Status RowStore::Impl::loadImage(const Image &image, bool isCurrent,
 
   // The last file says which life of each segment its places mean.
   std::vector<uint64_t> named(layout.segments(), 0);
-  Cursor table(*readers.back(), IndexSegments, 2);
-  for (;; table.next()) {
-    Result<bool> more = table.more();
-    if (!more.ok())
-      return more.takeStatus();
-    if (!*more)
-      break;
-    if (table.at()[0] >= layout.segments() || named[table.at()[0]])
-      return table.corrupt("segment " + std::to_string(table.at()[0]) +
-                           " cannot be here");
-    named[table.at()[0]] = uint64_t(table.at()[1]) + 1;
+  for (const auto &r : readers) {
+    std::fill(named.begin(), named.end(), 0);
+    Cursor table(*r, IndexSegments, 2);
+    for (;; table.next()) {
+      Result<bool> more = table.more();
+      if (!more.ok())
+        return more.takeStatus();
+      if (!*more)
+        break;
+      uint32_t segment = table.at()[0];
+      if (segment >= layout.segments() || named[segment])
+        return table.corrupt("segment " + std::to_string(segment) +
+                             " cannot be here");
+      named[segment] = uint64_t(table.at()[1]) + 1;
+    }
   }
 
   std::vector<RowSection> sections;

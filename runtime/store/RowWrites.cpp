@@ -19,6 +19,9 @@
 using namespace trc;
 
 namespace {
+/// Records appended before a cut is looked after again.
+constexpr uint32_t writePart = 8192;
+
 uint32_t sectorDown(uint64_t bytes) {
   return static_cast<uint32_t>(bytes / storeSector * storeSector);
 }
