@@ -34,7 +34,7 @@ Model model() {
   m.tables = {{"a", 300, 4, adagrad()},
               {"b", 50, 4, adagrad()},
               {"c", 4000, 9, rowwiseAdagrad()},
-              {"d", 40, 3, adam()}};
+              {"d", 40, 4, adam()}};
   m.features = {{"x", 0, "sum", 3},
                 {"y", 1, "mean", 2},
                 {"z", 2, "max", 2},
@@ -51,7 +51,7 @@ Tables dumpAll(Session &s) {
   return {{"a", s.dump("a", 300, 4, {4})},
           {"b", s.dump("b", 50, 4, {4})},
           {"c", s.dump("c", 4000, 9, {1})},
-          {"d", s.dump("d", 40, 3, {3, 3})}};
+          {"d", s.dump("d", 40, 4, {4, 4})}};
 }
 
 const std::map<std::string, std::vector<std::string>> slots = {
@@ -348,9 +348,8 @@ TEST_F(StateToolsTest, VerifyFindsTheRowThatIsDamaged) {
 
 TEST_F(StateToolsTest, ScrubTellsWhichRootsAreSound) {
   std::ofstream(state + "/checkpoints/ckpt-4/blob.bin") << "fore";
-  std::string index;
-  for (const std::string &file : root("closed").manifest.groups[0].index)
-    index = file;
+  const trc::StateSource closed = root("closed");
+  std::string index = closed.manifest.groups[0].index.back();
   fs::resize_file(state + "/" + index, 10);
   auto dir = trc::StateDir::open(state, false, false);
   ASSERT_TRUE(dir.ok());
