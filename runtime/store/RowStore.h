@@ -158,6 +158,9 @@ public:
   /// Waits for all writes, then makes them durable (fdatasync).
   Status flush();
 
+  /// What ended the store: a write or a flush that failed. OK until then.
+  Status failure() const;
+
   //--- Which rows exist -----------------------------------------------------
   bool written(uint32_t row) const;
   /// The first written row at or after `row`; rows() where there is none.

@@ -128,6 +128,12 @@ TEST(Checkpoint, SpaceIsHeldAndGivenBack) {
   EXPECT_EQ(f.store->space().retained, 400 * pitch);
   f.store->dropCut();
   EXPECT_EQ(f.store->space().retained, 300 * pitch);
+  // The value before is not a pending row's value at the cut.
+  auto pending = range(0, 50);
+  ASSERT_TRUE(f.store->beginCut(2, pending.data(), pending.size()).ok());
+  ASSERT_TRUE(f.write(pending, 4).ok());
+  EXPECT_EQ(f.store->space().retained, 300 * pitch);
+  f.store->dropCut();
   ASSERT_TRUE(f.store->forget(1).ok());
   EXPECT_EQ(f.store->space().retained, 0u);
   EXPECT_EQ(f.store->space().current, 400 * pitch);

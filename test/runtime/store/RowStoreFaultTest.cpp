@@ -138,6 +138,20 @@ TEST(RowStoreFault, LostWriteFailsItsCheck) {
   EXPECT_EQ(f.read({8}, out).code(), TRC_CORRUPT);
 }
 
+/// Nor must what an earlier run left there, and no checkpoint named.
+TEST(RowStoreFault, LostWriteAfterReopeningFailsItsCheck) {
+  StoreFixture f;
+  f.open();
+  ASSERT_TRUE(f.write(range(0, 500), 1).ok());
+  ASSERT_TRUE(f.store->flush().ok());
+  f.reopen();
+  f.device->add({Fault::Lost, Kind::Write, f.device->writes(), always, 0, 0});
+  ASSERT_TRUE(f.write(range(0, 500), 2).ok());
+  ASSERT_TRUE(f.store->flush().ok());
+  std::vector<char> out;
+  EXPECT_EQ(f.read({8}, out).code(), TRC_CORRUPT);
+}
+
 TEST(RowStoreFault, EveryFlippedBitIsFound) {
   StoreFixture f(DeviceOptions::Backend::Threads);
   f.payload(20);

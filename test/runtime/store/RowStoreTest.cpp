@@ -472,6 +472,18 @@ TEST(StoreGeometry, HoldsWhatItSays) {
       }
 }
 
+TEST(StoreLayout, DividesExactly) {
+  for (uint32_t by : {1u, 2u, 3u, 7u, 51u, 64u, 4097u, 209715u, 1048576u,
+                      4294967291u, 4294967295u}) {
+    Divider divide(by);
+    for (uint64_t n = 0; n <= UINT32_MAX; n += 1 + n / 97)
+      for (uint64_t m : {n, n / by * by, n / by * by + by - 1})
+        if (m <= UINT32_MAX) {
+          ASSERT_EQ(divide.quotient(static_cast<uint32_t>(m)), m / by);
+        }
+  }
+}
+
 TEST(StoreLayout, PlacesDoNotOverlap) {
   StoreGeometry g;
   g.segmentBytes = 8192;
