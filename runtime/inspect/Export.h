@@ -7,7 +7,7 @@
 // those of an older root, with their numbers in TABLE.ids. Rows never written
 // have their initial value. Every float is the stored one.
 //
-// Memory: the index of the root (4 bytes a row and 1/4 byte), with `since` that
+// Memory: the index of the root (about 5 bytes a row), with `since` that
 // of both and one bit a row, and three blocks of rows of at most 4 MiB (or one
 // record) each; nothing grows with the bytes of the tables.
 //
