@@ -149,9 +149,6 @@ Result<Manifest> Manifest::fromText(const std::string &text,
       group.geometry.segmentBytes = g.at("segment_bytes").get<uint64_t>();
       group.geometry.segments = g.at("segments").get<uint32_t>();
       group.index = g.at("index").get<std::vector<std::string>>();
-      for (const std::string &file : group.index)
-        if (file.empty() || file.find('/') != std::string::npos)
-          return corrupt("a group names no plain file as its index");
       for (int t : group.tables)
         if (t < 0 || t >= static_cast<int>(m.tables.size()))
           return corrupt("a group names a table that is not there");
@@ -159,6 +156,8 @@ Result<Manifest> Manifest::fromText(const std::string &text,
         return corrupt("a group's tables and row bases do not match");
       m.groups.push_back(std::move(group));
     }
+    if (std::string why = m.fault(); !why.empty())
+      return corrupt(why);
     return m;
   } catch (const json::parse_error &e) {
     // Its text quotes the damaged bytes.

@@ -64,6 +64,8 @@ struct Manifest {
   std::string toText() const;
   static Result<Manifest> fromText(const std::string &text,
                                    const std::string &path);
+  /// What cannot be right about it, or empty (fromText asks).
+  std::string fault() const;
   /// The part that a plan fixes.
   static Manifest of(const Plan &plan);
   /// MISMATCH with what differs, where `plan` cannot go on with this state.

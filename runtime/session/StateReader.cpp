@@ -67,6 +67,25 @@ bool StateReader::written(int table, int64_t row) const {
   return homes.stores[at.group]->written(at.base + static_cast<uint32_t>(row));
 }
 
+int64_t StateReader::nextWritten(int table, int64_t row) const {
+  Place at = placeOf(table);
+  int64_t rows = source.tables[table].rows;
+  if (row >= rows)
+    return rows;
+  uint32_t next = homes.stores[at.group]->nextWritten(
+      at.base + static_cast<uint32_t>(row));
+  return std::min(rows, static_cast<int64_t>(next) - at.base);
+}
+
+uint64_t StateReader::writtenCount(int table) const {
+  uint64_t n = 0;
+  int64_t rows = source.tables[table].rows;
+  for (int64_t row = nextWritten(table, 0); row < rows;
+       row = nextWritten(table, row + 1))
+    ++n;
+  return n;
+}
+
 uint64_t StateReader::writtenCount() const {
   uint64_t n = 0;
   for (const auto &store : homes.stores)

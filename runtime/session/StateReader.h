@@ -34,6 +34,10 @@ public:
   /// Whether the row was ever written.
   bool written(int table, int64_t row) const;
   uint64_t writtenCount() const;
+  uint64_t writtenCount(int table) const;
+  /// The first row at or after `row` that was ever written; the table's rows
+  /// where there is none.
+  int64_t nextWritten(int table, int64_t row) const;
 
 private:
   StateReader() = default;

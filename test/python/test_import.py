@@ -1,5 +1,7 @@
 """terrace import-torchrec: the spec of a model's collections, what it lists, and that the spec compiles."""
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+import contextlib
+import io
 import os
 import pathlib
 import subprocess
@@ -8,6 +10,7 @@ import unittest
 
 import support
 from support import Scratch, terrace
+from terrace import importer
 
 MODEL = """
 import functools
@@ -58,6 +61,13 @@ class ImportTest(Scratch):
         return subprocess.run([terrace.find_compiler(), "import-torchrec", *arguments], text=True, capture_output=True,
                               env={**os.environ, "TERRACE_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
 
+    def run_here(self, *arguments):
+        """The same without a process, which would import torch again."""
+        out, said = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
+            code = importer.main(list(arguments))
+        return subprocess.CompletedProcess(arguments, code, out.getvalue(), said.getvalue())
+
     def test_a_model(self):
         done = self.run_verb("module.py:make", "-o", "spec.yaml", "--optimizer", "adagrad", "--max-ids", "20", "--batch", "128")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -82,10 +92,10 @@ class ImportTest(Scratch):
     def test_what_is_refused(self):
         for arguments, words in ((["module.py"], "FILE.py:FUNCTION"), (["gone.py:make"], "no file 'gone.py'"), (["module.py:nope"], "no 'nope'"),
                                  (["module.py:none"], "has no EmbeddingBagCollection")):
-            done = self.run_verb(*arguments)
+            done = self.run_here(*arguments)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(words, done.stderr)
-        done = self.run_verb("module.py:half")
+        done = self.run_here("module.py:half")
         self.assertIn("dtype: f16", done.stdout)
         self.assertIn("FP16 tables are compiled later", done.stderr)
         done = subprocess.run([terrace.find_compiler(), "import-torchrec", "module.py:make"], text=True, capture_output=True,
@@ -104,7 +114,7 @@ def make():
     return torchrec.EmbeddingBagCollection(device=torch.device("meta"), tables=[
         torchrec.EmbeddingBagConfig(name="t", embedding_dim=8, num_embeddings=40000000, feature_names=["a"])])
 """)
-        done = self.run_verb("real.py:make")
+        done = self.run_here("real.py:make")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("- {name: t, rows: 40000000, dim: 8, init: {kind: uniform, low: -0.000158", done.stdout)
 

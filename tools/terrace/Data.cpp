@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Spec/Words.h"
-#include "Verbs.h"
+#include "StateVerb.h"
 
 #include "runtime/data/Generate.h"
 #include "runtime/data/Profile.h"
@@ -24,18 +24,6 @@
 namespace terrace::tool {
 
 using driver::Outcome;
-
-/// What a runtime status is to the caller of `terrace`.
-static int fail(const trc::Status &status, bool json) {
-  switch (status.code()) {
-  case TRC_BAD_INPUT:
-  case TRC_BAD_ARGUMENT:
-  case TRC_MISMATCH:
-    return fail(Outcome::Error, status.message(), json);
-  default:
-    return fail(Outcome::Environment, status.message(), json);
-  }
-}
 
 /// A line that is rewritten on a terminal; nothing elsewhere.
 static trc::data::Progress progressLine(const char *what, bool json) {

@@ -76,6 +76,38 @@ struct DoctorVerb {
   std::string folder = ".";
 };
 
+/// A state; of `ls` and `compact`.
+struct StateVerb {
+  std::string state;
+};
+
+struct VerifyVerb {
+  std::string state, at; ///< at: of `verify`; empty: the newest
+  int64_t limit = 1000;  ///< problems listed; 0: all
+};
+
+struct CheckpointDiffVerb {
+  std::string state, before, after; ///< after empty: `before` is a state
+  std::string at, atOther;
+};
+
+struct ImportVerb {
+  std::string folder, state;
+};
+
+struct ExportVerb {
+  std::string state, at, since, output;
+  std::string format = "safetensors";
+  std::vector<std::string> tables; ///< empty: all
+  bool weightsOnly = false;
+};
+
+struct RowsVerb {
+  std::string state, table, at;
+  std::vector<std::string> ids;
+  bool withState = false, strings = false;
+};
+
 int runInit(const InitOptions &options, bool json);
 int runCompile(const CompileVerb &options, bool json);
 int runExplain(const ExplainVerb &options, bool json);
@@ -85,6 +117,14 @@ int runProfile(const ProfileVerb &options, bool json);
 int runHead(const HeadVerb &options, bool json);
 int runImportTorchrec(const ImportTorchrecVerb &options);
 int runDoctor(const DoctorVerb &options, bool json);
+int runCheckpointLs(const StateVerb &options, bool json);
+int runCheckpointVerify(const VerifyVerb &options, bool json);
+int runCheckpointScrub(const VerifyVerb &options, bool json);
+int runCheckpointDiff(const CheckpointDiffVerb &options, bool json);
+int runCheckpointCompact(const StateVerb &options, bool json);
+int runCheckpointImport(const ImportVerb &options, bool json);
+int runExport(const ExportVerb &options, bool json);
+int runRows(const RowsVerb &options, bool json);
 
 /// Prints diagnostics to stderr, one a line, or as one JSON object to stdout;
 /// returns the exit code.

@@ -68,6 +68,126 @@ int usageError(const CLI::App &app, const CLI::ParseError &error) {
   return int(driver::Outcome::Usage);
 }
 
+/// Options of the verbs over states, for as long as the parser.
+struct StateVerbs {
+  StateVerb ls, compact;
+  VerifyVerb verify, scrub;
+  CheckpointDiffVerb diff;
+  ImportVerb import;
+  ExportVerb export_;
+  RowsVerb rows;
+};
+
+using WithJson = std::function<CLI::App *(CLI::App *)>;
+
+void addCheckpointVerbs(CLI::App &app, const WithJson &withJson,
+                        StateVerbs &verbs, const bool &json, int &code) {
+  CLI::App *group =
+      app.add_subcommand("checkpoint", "looks at a state and looks after it");
+  group->require_subcommand(1);
+  group->footer(exitCodes);
+  auto state = [](CLI::App *verb, std::string &path) {
+    verb->add_option("STATE", path, "the state's folder")
+        ->required()
+        ->type_name("FOLDER");
+  };
+  auto limit = [](CLI::App *verb, int64_t &most) {
+    verb->add_option("--limit", most, "problems to list (0: all)")
+        ->capture_default_str();
+  };
+  CLI::App *verb = withJson(group->add_subcommand(
+      "ls", "checkpoints and the closed state, damaged ones with the reason"));
+  state(verb, verbs.ls.state);
+  verb->callback([&] { code = runCheckpointLs(verbs.ls, json); });
+
+  verb = withJson(group->add_subcommand(
+      "verify", "reads every record, index and blob of one checkpoint"));
+  state(verb, verbs.verify.state);
+  verb->add_option("CKPT", verbs.verify.at,
+                   "ckpt-N, N or 'closed' (default: the newest)");
+  limit(verb, verbs.verify.limit);
+  verb->callback([&] { code = runCheckpointVerify(verbs.verify, json); });
+
+  verb = withJson(group->add_subcommand(
+      "scrub", "the same of all that is retained, and which rows are lost"));
+  state(verb, verbs.scrub.state);
+  limit(verb, verbs.scrub.limit);
+  verb->callback([&] { code = runCheckpointScrub(verbs.scrub, json); });
+
+  verb = withJson(group->add_subcommand(
+      "diff", "what differs between two checkpoints, or two states"));
+  state(verb, verbs.diff.state);
+  verb->add_option("A", verbs.diff.before,
+                   "a checkpoint of it; or, without B, another state's folder")
+      ->required();
+  verb->add_option("B", verbs.diff.after, "a later checkpoint of it");
+  verb->add_option("--at", verbs.diff.at,
+                   "of two states: the first one's checkpoint")
+      ->type_name("CKPT");
+  verb->add_option("--at-other", verbs.diff.atOther,
+                   "of two states: the other one's checkpoint")
+      ->type_name("CKPT");
+  verb->callback([&] { code = runCheckpointDiff(verbs.diff, json); });
+
+  verb = withJson(group->add_subcommand(
+      "compact", "verifies the newest checkpoint, then removes all others"));
+  state(verb, verbs.compact.state);
+  verb->callback([&] { code = runCheckpointCompact(verbs.compact, json); });
+
+  verb = withJson(group->add_subcommand(
+      "import", "makes a state of what export --format rows wrote"));
+  verb->add_option("FOLDER", verbs.import.folder, "the exported checkpoint")
+      ->required();
+  verb->add_option("STATE", verbs.import.state, "the folder of the new state")
+      ->required()
+      ->type_name("FOLDER");
+  verb->callback([&] { code = runCheckpointImport(verbs.import, json); });
+}
+
+void addStateVerbs(CLI::App &app, const WithJson &withJson, StateVerbs &verbs,
+                   const bool &json, int &code) {
+  addCheckpointVerbs(app, withJson, verbs, json, code);
+
+  ExportVerb &e = verbs.export_;
+  CLI::App *verb = withJson(app.add_subcommand(
+      "export", "writes a state's tables as arrays, or as one checkpoint"));
+  verb->add_option("STATE", e.state, "the state's folder")
+      ->required()
+      ->type_name("FOLDER");
+  verb->add_option("--at", e.at, "ckpt-N, N or 'closed' (default: the newest)")
+      ->type_name("CKPT");
+  verb->add_option("--since", e.since,
+                   "only rows that have changed since this one, with their "
+                   "numbers in TABLE.ids")
+      ->type_name("CKPT");
+  verb->add_option("--format", e.format,
+                   "safetensors, npy (a file for each array) or rows (for "
+                   "checkpoint import)")
+      ->capture_default_str();
+  verb->add_option("-o,--output", e.output,
+                   "the file (safetensors) or the folder")
+      ->required();
+  verb->add_option("--table", e.tables, "only this table; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("TABLE");
+  verb->add_flag("--weights-only", e.weightsOnly, "no optimizer state");
+  verb->callback([&] { code = runExport(e, json); });
+
+  RowsVerb &r = verbs.rows;
+  verb = withJson(app.add_subcommand("rows", "shows rows of a table"));
+  verb->add_option("STATE", r.state, "the state's folder")
+      ->required()
+      ->type_name("FOLDER");
+  verb->add_option("TABLE", r.table, "by name")->required();
+  verb->add_option("ID", r.ids, "row numbers; in tables with ids: hash, ids")
+      ->required();
+  verb->add_option("--at", r.at, "ckpt-N, N or 'closed' (default: the newest)")
+      ->type_name("CKPT");
+  verb->add_flag("--state", r.withState, "optimizer state as well");
+  verb->add_flag("--strings", r.strings, "IDs are texts of a string feature");
+  verb->callback([&] { code = runRows(r, json); });
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -196,6 +316,9 @@ int main(int argc, char **argv) {
   verb->add_option("-n,--rows", head.rows, "how many")->capture_default_str();
   verb->callback([&] { code = runHead(head, json); });
 
+  StateVerbs states;
+  addStateVerbs(app, withJson, states, json, code);
+
   ImportTorchrecVerb import;
   verb = app.add_subcommand(
       "import-torchrec", "writes the spec of a torch model's embedding tables");
@@ -224,9 +347,9 @@ int main(int argc, char **argv) {
   verb->callback([&] { code = runDoctor(doctor, json); });
 
   // CLI11 would only say that a verb is required.
-  std::vector<llvm::StringRef> verbs = {"init",  "compile", "explain",
-                                        "diff",  "data",    "import-torchrec",
-                                        "doctor"};
+  std::vector<llvm::StringRef> verbs = {
+      "init",       "compile", "explain", "diff",  "data", "import-torchrec",
+      "checkpoint", "export",  "rows",    "doctor"};
   if (argc > 1 && argv[1][0] != '-' && !llvm::is_contained(verbs, argv[1])) {
     llvm::errs() << "terrace: error: '" << argv[1] << "' is not a verb"
                  << spec::didYouMean(argv[1], verbs)

@@ -60,11 +60,13 @@ class Help(Cli):
     def test_every_verb_has_help_and_exit_codes(self):
         self.assertIn("terrace 0.", self.terrace("--version").stdout)
         text = self.terrace("--help").stdout
-        for verb in ("init", "compile", "explain", "diff", "data", "doctor"):
+        for verb in ("init", "compile", "explain", "diff", "data", "checkpoint", "export", "rows", "doctor"):
             self.assertIn(verb, text)
             self.assertIn("Exit codes: 0 done; 1", self.terrace(verb, "--help").stdout)
         for verb in ("generate", "profile", "head"):
             self.assertIn("--json", self.terrace("data", verb, "--help").stdout)
+        for verb in ("ls", "verify", "scrub", "diff", "compact", "import"):
+            self.assertIn("--json", self.terrace("checkpoint", verb, "--help").stdout)
 
     def test_usage_errors_are_2(self):
         self.assertIn("'compil' is not a verb; did you mean 'compile'?", self.error("compil", code=2))
