@@ -31,17 +31,18 @@ int main(int argc, char **argv) {
   app.add_flag("--quick", quick, "Seconds: that every variant works")
       ->excludes("--full");
   app.add_option("--folder", folder, "On the device to measure (.)")
+      ->take_last()
       ->check(CLI::ExistingDirectory);
   app.add_option("--span", span, "Bytes of records (1 GiB)")
       ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(uint64_t(1) << 20, uint64_t(1) << 44));
+      ->check(CLI::Range(uint64_t(8) << 20, uint64_t(1) << 44));
   app.add_option("--sizes", s.sizes, "Payloads in bytes (128 ... 4096)")
       ->delimiter(',');
   app.add_option("--rounds", rounds, "Of each table (6)")
       ->check(CLI::Range(1, 1000));
   app.add_option("--batches", batches, "Of a round of reads (8)")
       ->check(CLI::Range(1, 100000));
-  app.add_option("--memory", s.memory, "Limit of a peer (1/8 of the span)")
+  app.add_option("--memory", s.memory, "Of a peer, for rows (1/8 of the span)")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--cgroup", s.controlGroup,
                  "Control group below which peers get theirs (version 2: ours)")
@@ -69,9 +70,9 @@ int main(int argc, char **argv) {
   if (app.count("--sizes") && !full)
     s.mixSizes = {s.sizes.front()};
   for (uint32_t payload : s.sizes)
-    if (payload < 8 || payload > 65536 || payload % 8 != 0) {
+    if (payload < 8 || payload > 16384 || payload % 8 != 0) {
       std::fprintf(stderr,
-                   "error: --sizes: %u is no multiple of 8 from 8 to 65536\n",
+                   "error: --sizes: %u is no multiple of 8 from 8 to 16384\n",
                    payload);
       return 2;
     }

@@ -45,12 +45,33 @@ static std::string ownGroup() {
   return "";
 }
 
+/// Whether groups below this one of version 2 may limit memory. A group with
+/// processes of its own cannot be asked to allow that, unless it is the root.
+static bool handsMemoryDown(const std::string &group) {
+  auto listed = [&] {
+    std::ifstream in(group + "/cgroup.subtree_control");
+    for (std::string word; in >> word;)
+      if (word == "memory")
+        return true;
+    return false;
+  };
+  if (!listed())
+    put(group + "/cgroup.subtree_control", "+memory");
+  return listed();
+}
+
 MemoryLimit::MemoryLimit(const std::string &parent, uint64_t bytes)
     : limit(bytes) {
-  std::string below = parent.empty() ? ownGroup() : parent;
+  std::string below = parent;
   if (below.empty()) {
-    reason = "no control groups of version 2 here";
-    return;
+    below = ownGroup();
+    if (!below.empty() && !handsMemoryDown(below)) // then beside our group
+      below.resize(below.rfind('/'));
+    if (below.empty() || !handsMemoryDown(below)) {
+      reason = "no control group of version 2 that may limit memory; --cgroup "
+               "names another";
+      return;
+    }
   }
   reason = make(below);
   if (!reason.empty() && !group.empty()) {
@@ -64,10 +85,6 @@ std::string MemoryLimit::make(const std::string &parent) {
   auto failed = [](const std::string &what, int error) {
     return "cannot " + what + ": " + std::strerror(error);
   };
-  // Version 2 hands the controller down where asked to. It refuses while the
-  // parent has processes of its own, unless that is the root.
-  if (exists(parent + "/cgroup.controllers"))
-    put(parent + "/cgroup.subtree_control", "+memory");
   std::string path = parent + "/terrace-bench-" + std::to_string(::getpid()) +
                      "-" + std::to_string(count++);
   if (::mkdir(path.c_str(), 0755) != 0)

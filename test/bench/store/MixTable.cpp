@@ -34,8 +34,9 @@ bool trc::bench::mixTable(const Settings &settings, uint32_t payload) {
   // A quarter of the rows is written per round: a checkpoint every second one.
   uint32_t batches = std::max(1u, work.rows / 4 / (work.batchRows / 2));
   uint64_t memory = settings.memoryFor(work);
-  MemoryLimit limits[] = {{settings.controlGroup, memory},
-                          {settings.controlGroup, memory}};
+  uint64_t limit = settings.limitFor(work, rocksProgram);
+  MemoryLimit limits[] = {{settings.controlGroup, limit},
+                          {settings.controlGroup, limit}};
   PeerOptions level{settings.folder + "/level", memory,
                     limits[0].why().empty()};
   PeerOptions universal{settings.folder + "/universal", memory,
@@ -68,8 +69,11 @@ bool trc::bench::mixTable(const Settings &settings, uint32_t payload) {
   std::printf("all rows were overwritten once before; durable each time half "
               "of the rows were written: a checkpoint of the store, a flush of "
               "RocksDB (no log)\n");
-  if (!limits[0].why().empty())
-    std::printf("memory of RocksDB NOT limited: %s\n", limits[0].why().c_str());
+  std::printf("memory: RocksDB %s for rows%s\n",
+              size(static_cast<double>(memory)).c_str(),
+              limits[0].why().empty()
+                  ? ", by a control group"
+                  : (", NOT limited: " + limits[0].why()).c_str());
   for (const Contender &c : all)
     if (c.status.ok())
       std::printf("%s: %s\n", c.name.c_str(), c.note.c_str());

@@ -25,17 +25,22 @@ Workload Settings::workload(uint32_t payload, uint64_t span) const {
 }
 
 uint64_t Settings::memoryFor(const Workload &workload) const {
-  constexpr uint64_t least = 128 << 20;
   return memory ? memory
-                : std::max(least, uint64_t(workload.rows) *
-                                      recordBytes(workload.payload) / 8);
+                : uint64_t(workload.rows) * recordBytes(workload.payload) / 8;
+}
+
+uint64_t Settings::limitFor(const Workload &workload, uint64_t program) const {
+  uint64_t batch = uint64_t(workload.batchRows) * workload.payload;
+  return memoryFor(workload) + program + 2 * batch;
 }
 
 bool trc::bench::readTable(const Settings &settings, uint32_t payload) {
   Workload work = settings.workload(payload, settings.span);
   uint64_t memory = settings.memoryFor(work);
-  MemoryLimit rocksLimit(settings.controlGroup, memory);
-  MemoryLimit mmapLimit(settings.controlGroup, memory);
+  MemoryLimit rocksLimit(settings.controlGroup,
+                         settings.limitFor(work, rocksProgram));
+  MemoryLimit mmapLimit(settings.controlGroup,
+                        settings.limitFor(work, mmapProgram));
   PeerOptions rocksOptions{settings.folder + "/rocks", memory,
                            rocksLimit.why().empty()};
   PeerOptions mmapOptions{settings.folder + "/mmap", memory,
@@ -66,7 +71,7 @@ bool trc::bench::readTable(const Settings &settings, uint32_t payload) {
   std::printf("store: %s\n", all[0].note.c_str());
   if (all[0].status.ok())
     std::printf("memory: store %s (index, marks, I/O buffers; no cache); peers "
-                "%s each%s\n",
+                "%s for rows%s\n",
                 size(static_cast<double>(store.target().memoryBytes())).c_str(),
                 size(static_cast<double>(memory)).c_str(),
                 rocksLimit.why().empty()

@@ -56,7 +56,7 @@ Status Rocks::open(Compaction compaction, bool writes) {
   std::error_code error;
   std::filesystem::create_directories(options.folder, error);
   uint64_t span = uint64_t(work.rows) * work.payload;
-  uint64_t memtable = std::clamp(span / 16, mebibyte, 64 * mebibyte);
+  uint64_t memtable = std::clamp(span / 32, mebibyte, 64 * mebibyte);
 
   db.create_if_missing = true;
   db.error_if_exists = true;
@@ -85,10 +85,11 @@ Status Rocks::open(Compaction compaction, bool writes) {
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   table.data_block_index_type =
       rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;
-  uint64_t cache = options.memory / 2;
+  // The rest of its memory is for memtables, or for indexes and filters.
+  uint64_t cache = options.memory / 4 * 3;
   if (writes)
-    cache -= std::min(cache, 3 * memtable);
-  table.block_cache = rocksdb::NewLRUCache(std::max(cache, 8 * mebibyte));
+    cache -= std::min(cache, 2 * memtable);
+  table.block_cache = rocksdb::NewLRUCache(std::max(cache, mebibyte));
   db.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
 
   rocksdb::DB *raw = nullptr;

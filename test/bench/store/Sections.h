@@ -13,11 +13,14 @@
 
 namespace trc::bench {
 
+/// What a process takes that holds no rows yet.
+constexpr uint64_t rocksProgram = 96 << 20, mmapProgram = 16 << 20;
+
 struct Settings {
   std::string folder; // made for this run, removed at its end
   std::string controlGroup;
   uint64_t span = 0;   // bytes of records
-  uint64_t memory = 0; // of a peer; 0: an eighth of the span
+  uint64_t memory = 0; // for rows of a peer; 0: an eighth of the span
   uint32_t rounds = 6, batches = 8, batchRows = 4096;
   uint32_t mixRows = 131072; // at most
   std::vector<uint32_t> sizes{128, 256, 512, 1024, 4096};
@@ -25,7 +28,10 @@ struct Settings {
 
   /// Rows of `span` bytes of records of this payload.
   Workload workload(uint32_t payload, uint64_t span) const;
+  /// For rows in a peer's memory.
   uint64_t memoryFor(const Workload &workload) const;
+  /// For everything in its process: program, threads and buffers, too.
+  uint64_t limitFor(const Workload &workload, uint64_t program) const;
 };
 
 /// Random rows against a bare io_uring loop, RocksDB and mmap.
