@@ -166,7 +166,7 @@ Status Checkpoints::run(uint32_t count, Table &table) {
 }
 
 bool trc::bench::checkpointTable(const Settings &settings, uint32_t payload) {
-  Workload work = settings.workload(payload, settings.span);
+  Workload work = settings.workload(payload, settings.span / 4);
   work.seed = 3;
   std::fprintf(stderr, "%u-byte rows, checkpoints\n", payload);
   Table table({"checkpoint", "changed rows", "pause ms", "drain ms", "records",

@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
   s.span = span ? span : full ? uint64_t(4) << 30 : uint64_t(1) << 30;
   if (full) {
     s.batches = 16;
-    s.mixRows = 1 << 20;
+    s.mixRows = 1 << 19;
     s.mixSizes = s.sizes;
   }
   if (quick) {
@@ -84,6 +84,18 @@ int main(int argc, char **argv) {
   if (error) {
     std::fprintf(stderr, "error: cannot make '%s': %s\n", s.folder.c_str(),
                  error.message().c_str());
+    return 1;
+  }
+  // The files of the store and of two peers lie there at once.
+  std::filesystem::space_info room = std::filesystem::space(s.folder, error);
+  if (!error && room.available < 4 * s.span) {
+    std::fprintf(stderr,
+                 "error: '%s' has room for %s, a span of %s needs four times "
+                 "as much; give a smaller --span or another --folder\n",
+                 folder.c_str(),
+                 size(static_cast<double>(room.available)).c_str(),
+                 size(static_cast<double>(s.span)).c_str());
+    std::filesystem::remove_all(s.folder, error);
     return 1;
   }
   std::printf("%s", environment(s.folder).c_str());

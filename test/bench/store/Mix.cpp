@@ -35,13 +35,18 @@ Status MixVariant::age() {
     TRC_RETURN_IF_ERROR(write(rows));
     written += rows.size();
   }
-  return settle();
+  TRC_RETURN_IF_ERROR(settle());
+  writtenBefore = writtenBytes();
+  cleanedBefore = cleanedBytes();
+  return {};
 }
 
 Status MixVariant::run(uint64_t number, Measured &sum) {
+  Meter meter;
+  meter.pause();
   std::vector<uint32_t> rows = work.batch(number);
   out.resize(rows.size() * work.payload);
-  Meter meter;
+  meter.resume();
   TRC_RETURN_IF_ERROR(read(rows, out.data()));
   meter.pause(); // the trainer's part: check, and make new contents
   sum.rows += rows.size();
@@ -60,6 +65,12 @@ Status MixVariant::endRound(Measured &sum) {
   Meter meter;
   TRC_RETURN_IF_ERROR(settle());
   meter.add(sum);
+  // From end to end, for work in the background goes on between batches.
+  uint64_t written = writtenBytes(), cleaned = cleanedBytes();
+  sum.writtenBytes += written - writtenBefore;
+  sum.cleanedBytes += cleaned - cleanedBefore;
+  writtenBefore = written;
+  cleanedBefore = cleaned;
   return {};
 }
 
@@ -122,6 +133,10 @@ protected:
     TRC_RETURN_IF_ERROR(opened.rows().flush());
     opened.settle();
     return {};
+  }
+
+  uint64_t cleanedBytes() override {
+    return opened.rows().counters().bytesCleaned;
   }
 
 private:

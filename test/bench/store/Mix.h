@@ -35,6 +35,8 @@ protected:
   virtual Status checkpoint() = 0;
   /// Durable, and nothing goes on in the background.
   virtual Status settle() = 0;
+  /// Since it was opened, where the engine tells.
+  virtual uint64_t cleanedBytes() { return 0; }
 
   const Workload work;
 
@@ -46,6 +48,7 @@ private:
   std::vector<uint32_t> versions;
   std::vector<char> out, contents;
   uint64_t sinceCheckpoint = 0;
+  uint64_t writtenBefore = 0, cleanedBefore = 0; // when a round ended
 };
 
 /// The store under test.

@@ -16,13 +16,14 @@
 using namespace trc;
 using namespace trc::bench;
 
-/// Bytes on the device per byte of rows written, over all rounds: cleaning and
-/// compaction come in gusts.
-static double amplification(const Contender &c, uint32_t payload) {
+/// Per byte of rows written, over all rounds: cleaning and compaction come in
+/// gusts.
+static double amplification(const Contender &c, uint64_t Measured::*bytes,
+                            uint32_t payload) {
   Measured all;
   for (const Measured &m : c.rounds)
     all += m;
-  return static_cast<double>(all.writtenBytes) /
+  return static_cast<double>(all.*bytes) /
          (static_cast<double>(all.dirty) * payload);
 }
 
@@ -79,7 +80,7 @@ bool trc::bench::mixTable(const Settings &settings, uint32_t payload) {
       std::printf("%s: %s\n", c.name.c_str(), c.note.c_str());
 
   Table table({"", "rows/s", "spread", "CPU us/row", "written / rows",
-               "store / this", "spread", "CPU store / this"});
+               "cleaned / rows", "store / this", "spread", "CPU store / this"});
   bool sane = true;
   for (const Contender &c : all) {
     sane &= !c.bad();
@@ -90,11 +91,14 @@ bool trc::bench::mixTable(const Settings &settings, uint32_t payload) {
     }
     Spread rate = c.rate(), cpu = c.cpuPerRow();
     Spread faster = ratio(all[0], c, rateOf), dearer = ratio(all[0], c, cpuOf);
-    double written = amplification(c, payload);
+    double written = amplification(c, &Measured::writtenBytes, payload);
     // All that was written in a round is on the device when it ends.
     sane &= written == 0 || written > 0.9;
     table.add({c.name, figure(rate.median), range(rate), figure(cpu.median),
                written > 0 ? figure(written) : "not counted",
+               &c == &all[0]
+                   ? figure(amplification(c, &Measured::cleanedBytes, payload))
+                   : "-",
                figure(faster.median), range(faster), figure(dearer.median)});
   }
   table.print();

@@ -51,7 +51,7 @@ public:
     for (uint32_t threads : trialThreads) {
       team = std::make_unique<Team>(threads);
       Measured m;
-      for (int i = 0; i < 2; ++i)
+      for (uint32_t i = 0; i < trialBatches; ++i)
         TRC_RETURN_IF_ERROR(run(trial++, m));
       double rate = static_cast<double>(m.rows) / m.seconds;
       char text[64];

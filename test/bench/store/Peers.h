@@ -37,7 +37,7 @@ std::unique_ptr<Variant> makeRocksMix(const Workload &workload,
 
 /// Batches on which settings are tried: none that is measured has such numbers.
 constexpr uint64_t trialBatch = uint64_t(1) << 40;
-constexpr uint32_t trialThreads[] = {1, 8, 32};
+constexpr uint32_t trialThreads[] = {1, 8, 32}, trialBatches = 3;
 
 } // namespace trc::bench
 

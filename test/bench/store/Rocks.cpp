@@ -134,7 +134,7 @@ Status Rocks::calibrate(std::string &note) {
     for (bool async : {false, true}) {
       reads.async_io = async;
       double seconds = 0, rows = 0;
-      for (int i = 0; i < 2; ++i) {
+      for (uint32_t i = 0; i < trialBatches; ++i) {
         std::vector<uint32_t> batch = work.batch(trial++);
         double start = wallSeconds();
         TRC_RETURN_IF_ERROR(get(batch, out.data()));
@@ -223,19 +223,28 @@ Status Rocks::flush() {
 
 Status Rocks::settle() {
   TRC_RETURN_IF_ERROR(flush());
-  for (;;) {
-    uint64_t busy = 0;
-    for (const char *name :
-         {"rocksdb.num-running-compactions", "rocksdb.num-running-flushes",
-          "rocksdb.compaction-pending", "rocksdb.mem-table-flush-pending"}) {
+  // Universal compaction may have work "pending" that it never starts: quiet
+  // for a while will do.
+  constexpr int quietLooks = 10;
+  for (int quiet = 0; quiet < quietLooks; ++quiet) {
+    uint64_t running = 0, pending = 0;
+    auto add = [&](const char *name, uint64_t &sum) {
       uint64_t value = 0;
-      if (!opened->GetIntProperty(name, &value))
-        return Status(TRC_UNSUPPORTED,
-                      std::string("this RocksDB does not know ") + name);
-      busy += value;
-    }
-    if (busy == 0)
+      bool known = opened->GetIntProperty(name, &value);
+      sum += value;
+      return known;
+    };
+    if (!add("rocksdb.num-running-compactions", running) ||
+        !add("rocksdb.num-running-flushes", running) ||
+        !add("rocksdb.compaction-pending", pending) ||
+        !add("rocksdb.mem-table-flush-pending", pending))
+      return Status(TRC_UNSUPPORTED,
+                    "this RocksDB does not tell what it is doing");
+    if (running == 0 && pending == 0)
       return {};
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (running != 0)
+      quiet = -1;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
+  return {};
 }

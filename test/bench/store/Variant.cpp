@@ -29,9 +29,7 @@ uint64_t trc::bench::writtenBytes() {
   return 0;
 }
 
-Meter::Meter()
-    : written(writtenBytes()), wall(wallSeconds()),
-      cpu(seconds(CLOCK_PROCESS_CPUTIME_ID)) {}
+Meter::Meter() : wall(wallSeconds()), cpu(seconds(CLOCK_PROCESS_CPUTIME_ID)) {}
 
 void Meter::pause() {
   pauseWall = wallSeconds();
@@ -47,5 +45,4 @@ void Meter::resume() {
 void Meter::add(Measured &sum) {
   sum.seconds += wallSeconds() - wall - outWall;
   sum.cpu += seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu - outCpu;
-  sum.writtenBytes += writtenBytes() - written;
 }

@@ -26,6 +26,7 @@ struct Measured {
   uint64_t dirty = 0;          // written back
   uint64_t deviceReads = 0;    // where the variant counts them
   uint64_t writtenBytes = 0;   // that this process sent to block devices
+  uint64_t cleanedBytes = 0;   // of these: copied by the store's cleaning
 
   Measured &operator+=(const Measured &m) {
     seconds += m.seconds;
@@ -35,6 +36,7 @@ struct Measured {
     dirty += m.dirty;
     deviceReads += m.deviceReads;
     writtenBytes += m.writtenBytes;
+    cleanedBytes += m.cleanedBytes;
     return *this;
   }
 };
@@ -63,8 +65,6 @@ public:
   void add(Measured &sum);
 
 private:
-  // First: reading it takes longer than reading a clock.
-  uint64_t written;
   double wall, cpu, pauseWall = 0, pauseCpu = 0;
   double outWall = 0, outCpu = 0;
 };
