@@ -170,8 +170,8 @@ void Validator::head() {
 static bool isStatesOwn(llvm::StringRef path) {
   llvm::StringRef first = path.split('/').first;
   return first == "checkpoints" || path.starts_with("manifest.json") ||
-         path.starts_with("clean.json") || first.starts_with("live-") ||
-         first.starts_with("index-");
+         path.starts_with("closed.json") || first.starts_with("closed-") ||
+         first.starts_with("index-") || first.starts_with("dram.store");
 }
 
 void Validator::tiers() {

@@ -29,22 +29,31 @@ Result<std::unique_ptr<Device>> trc::openDevice(const DeviceOptions &given) {
       (std::max(options.bufferBytes, 1u) + 4095) / 4096 * 4096;
   bool direct = options.features & IoDirect;
 
-  std::string reason;
+  std::string reasons;
   switch (options.backend) {
   case DeviceOptions::Backend::Memory:
     return openThreadDevice(std::make_unique<MemoryFiles>(), options, "memory");
   case DeviceOptions::Backend::Uring:
     return openUringDevice(options);
+  case DeviceOptions::Backend::Aio:
+    return openAioDevice(options);
+  case DeviceOptions::Backend::Pmem:
+    return openPmemDevice(options);
   case DeviceOptions::Backend::Auto: {
     auto uring = openUringDevice(options);
     if (uring.ok())
       return uring;
-    reason = "; " + uring.takeStatus().message();
+    reasons = "; " + uring.takeStatus().message();
+    auto aio = openAioDevice(options, reasons);
+    if (aio.ok()) {
+      return aio;
+    }
+    reasons += "; " + aio.takeStatus().message();
     break;
   }
   case DeviceOptions::Backend::Threads:
     break;
   }
   return openThreadDevice(std::make_unique<PosixFiles>(direct), options,
-                          "thread pool" + reason);
+                          "thread pool" + reasons);
 }

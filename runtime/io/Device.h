@@ -5,7 +5,8 @@
 // One device drives the files (or raw block devices) of one tier: a queue of
 // bounded depth, with one buffer per transfer in flight, so that all I/O goes
 // through aligned (and, on io_uring, registered) memory of a fixed size.
-// Backends: io_uring, a pool of threads with pread/pwrite, and memory.
+// Backends: io_uring, Linux AIO, a pool of threads with pread/pwrite, mapped
+// persistent memory, and memory.
 //
 // Threads: every function may be called from any thread. Requests are called
 // back on the device's own threads, never inside submit().
@@ -83,6 +84,15 @@ public:
   /// failure the pages may be gone: never retry, give the file up.
   virtual Status flush(uint32_t file) = 0;
 
+  /// Where the bytes lie in memory, to be read in place for as long as the
+  /// device lives; null where they do not, or must not be read without care. A
+  /// load from media that has gone bad since is a SIGBUS: read through a
+  /// request what has not been verified since open. Writes go through requests.
+  virtual const char *mapped(uint32_t file, uint64_t offset,
+                             uint64_t bytes) const {
+    return nullptr;
+  }
+
   virtual uint32_t depth() const = 0;
   virtual uint32_t bufferBytes() const = 0;
   /// One line for logs: backend, features in use, and the reason for each
@@ -91,20 +101,27 @@ public:
 };
 
 /// Features that can be switched off one by one (for tests and for kernels
-/// that misbehave).
+/// that misbehave). Each is tried by real I/O and left out where it fails.
 enum IoFeature : uint32_t {
   IoDirect = 1, // O_DIRECT
   IoRegisteredBuffers = 2,
   IoRegisteredFiles = 4,
   IoSingleIssuer = 8,  // one submitting task is promised to the kernel
   IoDeferTaskrun = 16, // completions run when we ask for them
-  IoAllFeatures = 31
+  IoDefaultFeatures = 31,
+  // Polling spends a core to save interrupts (completions) or system calls
+  // (submissions): only for a machine with cores to spare, so off by default.
+  IoPollCompletions = 32,
+  IoPollSubmissions = 64,
+  IoAllFeatures = 127
 };
 
 struct DeviceOptions {
-  enum class Backend { Auto, Uring, Threads, Memory };
-  Backend backend = Backend::Auto; // Auto: io_uring if it really does I/O here
-  uint32_t features = IoAllFeatures;
+  enum class Backend { Auto, Uring, Threads, Memory, Aio, Pmem };
+  /// Auto: io_uring if it really does I/O here, else Linux AIO if that does,
+  /// else threads.
+  Backend backend = Backend::Auto;
+  uint32_t features = IoDefaultFeatures;
   uint32_t depth = 128;         // transfers in flight, at most
   uint32_t bufferBytes = 16384; // rounded up to 4096; see deviceBufferBytes
   uint32_t threads = 0;         // of the thread pool; 0: min(depth, 16)

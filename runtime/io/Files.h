@@ -30,6 +30,11 @@ public:
   virtual int32_t transfer(IoRequest::Kind kind, uint32_t file, char *data,
                            uint32_t bytes, uint64_t offset) = 0;
   virtual Status flush(uint32_t file) = 0;
+  /// See Device::mapped.
+  virtual const char *mapped(uint32_t file, uint64_t offset,
+                             uint64_t bytes) const {
+    return nullptr;
+  }
 };
 
 class PosixFiles final : public Files {
@@ -47,6 +52,8 @@ public:
   int descriptor(uint32_t file) const;
   /// Goes on with this file through the page cache; returns the descriptor.
   Result<int> makeBuffered(uint32_t file, const std::string &why);
+  /// Adds to the reason why the file is not direct.
+  void addNote(uint32_t file, const std::string &text);
 
 private:
   struct File {
@@ -85,6 +92,10 @@ Result<std::unique_ptr<Device>> openThreadDevice(std::unique_ptr<Files> files,
                                                  const DeviceOptions &options,
                                                  std::string name);
 Result<std::unique_ptr<Device>> openUringDevice(const DeviceOptions &options);
+Result<std::unique_ptr<Device>> openPmemDevice(const DeviceOptions &options);
+/// `reasons`: why it is not io_uring, for describe().
+Result<std::unique_ptr<Device>> openAioDevice(const DeviceOptions &options,
+                                              const std::string &reasons = "");
 
 /// Page-aligned buffers of a device; null if there is no memory.
 class BufferArena {

@@ -191,6 +191,12 @@ Result<int> PosixFiles::makeBuffered(uint32_t id, const std::string &why) {
   return fd;
 }
 
+void PosixFiles::addNote(uint32_t id, const std::string &text) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::string &note = files[id].info.note;
+  note += (note.empty() ? "" : ", ") + text;
+}
+
 FileInfo PosixFiles::info(uint32_t id) const {
   std::lock_guard<std::mutex> lock(mutex);
   return files[id].info;

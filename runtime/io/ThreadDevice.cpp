@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The fallback where io_uring is missing, and the engine of the memory device:
-// each thread has one buffer and moves one request at a time.
+// The fallback where io_uring is missing, and the engine of the devices in
+// memory: each thread has one buffer and moves one request at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,6 +67,10 @@ public:
   }
 
   Status flush(uint32_t file) override { return files->flush(file); }
+  const char *mapped(uint32_t file, uint64_t offset,
+                     uint64_t bytes) const override {
+    return files->mapped(file, offset, bytes);
+  }
   uint32_t depth() const override { return count; }
   uint32_t bufferBytes() const override { return each; }
   std::string describe() const override { return name; }

@@ -2,26 +2,19 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One engine thread owns the ring, so that the kernel may be promised a single
-// issuer; others hand requests over and wake it through an eventfd that the
-// ring itself reads. Buffers and files are registered. Each feature is tried
-// when the device opens, by moving real bytes, and left out with a recorded
-// reason where the kernel refuses it.
+// The engine's thread is the ring's single issuer. Buffers and files are
+// registered. Each feature is tried when the device opens, by moving real
+// bytes, and left out with a recorded reason where the kernel refuses it;
+// polling for completions goes on until a device refuses it, for only blocks
+// that really exist can tell.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/io/Files.h"
-#include "runtime/io/IoQueue.h"
+#include "runtime/io/EngineDevice.h"
 
 #include <cerrno>
 #include <cstring>
-#include <functional>
-#include <future>
 #include <liburing.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <system_error>
-#include <thread>
 #include <unistd.h>
 
 using namespace trc;
@@ -31,388 +24,272 @@ namespace {
 constexpr unsigned registeredFileLimit = 256;
 constexpr uint64_t registeredBufferLimit = uint64_t(1) << 30; // the kernel's
 
-/// Reads one block, to see whether this file really works.
-class ProbeRead final : public IoRequest {
-public:
-  std::promise<int32_t> result;
-  bool complete(int32_t r, char *) override {
-    result.set_value(r);
-    return false;
-  }
+/// A ring with what it was set up with.
+struct Ring {
+  io_uring ring{};
+  bool open = false;
+  bool polled = false; // for completions: no interrupts, no eventfd in the ring
+  bool fixedBuffers = false, fixedFiles = false;
+  std::string description;
 };
 
-class UringDevice final : public Device {
+class UringDevice final : public EngineDevice {
 public:
-  explicit UringDevice(const DeviceOptions &options)
-      : options(options), files(options.features & IoDirect),
-        inbox(options.depth), queue(options.depth),
-        buffers(options.depth, options.bufferBytes), slots(options.depth) {}
-
-  ~UringDevice() override {
-    if (engine.joinable()) {
-      {
-        std::lock_guard<std::mutex> lock(mutex);
-        stop = true;
-      }
-      wake();
-      engine.join();
-    }
-    if (eventFd >= 0)
-      ::close(eventFd);
-  }
-
-  Status start();
-  Result<uint32_t> openFile(const std::string &path, uint64_t bytes,
-                            bool create) override;
-  FileInfo fileInfo(uint32_t file) const override { return files.info(file); }
-
-  void submit(IoRequest &request) override {
-    bool asleep;
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      inbox.push(request);
-      asleep = sleeping;
-      sleeping = false;
-    }
-    if (asleep)
-      wake();
-  }
-
-  Status flush(uint32_t file) override { return files.flush(file); }
-  uint32_t depth() const override { return options.depth; }
-  uint32_t bufferBytes() const override { return options.bufferBytes; }
-  std::string describe() const override { return description; }
+  explicit UringDevice(const DeviceOptions &options) : EngineDevice(options) {}
+  ~UringDevice() override { stopEngine(); }
+  using EngineDevice::startEngine;
 
 private:
-  struct Slot {
-    IoRequest *request = nullptr;
-    bool background = false;
-  };
+  Status setUp() override;
+  void tearDown() override;
+  void attach(uint32_t file) override;
+  void issue(uint32_t slot) override;
+  void turn() override;
 
-  Status setUp();    // engine thread
-  Status selfTest(); // engine thread, before the loop
-  void run();        // engine thread
-  void issue(uint32_t slot);
-  void finish(uint32_t slot, int32_t result);
-  /// Runs `task` on the engine thread and waits for it.
-  void onEngine(const std::function<void()> &task);
-  void wake() {
-    uint64_t one = 1;
-    // Can only fail when the counter is full, and then the engine is awake.
-    [[maybe_unused]] ssize_t n = ::write(eventFd, &one, sizeof one);
-  }
+  Status setUpRing(Ring &r, bool polled, const std::string &why);
+  Status selfTest(Ring &r);
+  void reap();
+  void leavePolling();
+  void prepare(Ring &r, io_uring_sqe *sqe, bool read, int fd, char *data,
+               uint32_t bytes, uint64_t offset);
 
-  const DeviceOptions options;
-  PosixFiles files;
-  std::string description;
-  int eventFd = -1;
-  std::thread engine;
-
-  std::mutex mutex; // guards inbox, tasks, sleeping and stop
-  IoQueue inbox;
-  std::vector<std::function<void()>> tasks;
-  bool sleeping = false;
-  bool stop = false;
-
-  // The engine's alone.
-  IoQueue queue;
-  io_uring ring{};
-  BufferArena buffers;
-  std::vector<Slot> slots;
-  std::vector<uint32_t> freeSlots;
-  std::vector<int> descriptors;
+  Ring current;
+  bool armed = false; // the ring reads the eventfd
   uint64_t eventValue = 0;
-  bool fixedBuffers = false, fixedFiles = false;
+  std::vector<uint32_t> refused; // slots, by a device that cannot be polled
 };
 
 } // namespace
 
 Status UringDevice::setUp() {
-  if (!buffers.base())
-    return Status(TRC_NO_MEMORY, "no memory for the device's buffers");
+  return setUpRing(current, options.features & IoPollCompletions, "");
+}
+
+Status UringDevice::setUpRing(Ring &r, bool polled, const std::string &why) {
   struct Mode {
     unsigned flags;
     const char *name;
   };
   std::vector<Mode> modes;
   bool single = options.features & IoSingleIssuer;
+  unsigned base = polled ? IORING_SETUP_IOPOLL : 0u;
+  // The kernel's submitting thread takes the place of deferred completions.
+  if (options.features & IoPollSubmissions)
+    modes.push_back({base | IORING_SETUP_SQPOLL |
+                         (single ? IORING_SETUP_SINGLE_ISSUER : 0u),
+                     "polled submissions"});
   if (single && (options.features & IoDeferTaskrun))
-    modes.push_back({IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
-                     "single issuer, deferred completions"});
+    modes.push_back(
+        {base | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+         "single issuer, deferred completions"});
   if (single)
-    modes.push_back({IORING_SETUP_SINGLE_ISSUER, "single issuer"});
-  modes.push_back({0, "plain ring"});
+    modes.push_back({base | IORING_SETUP_SINGLE_ISSUER, "single issuer"});
+  modes.push_back({base, "plain ring"});
 
-  int error = 0;
-  std::string notes;
+  std::string notes = why;
+  Status last;
   for (const Mode &mode : modes) {
+    io_uring_params params{};
+    params.flags = mode.flags;
+    params.sq_thread_idle = 5; // ms, so that an idle device costs nothing
     // One entry more than transfers: the read that wakes us up.
-    error = io_uring_queue_init(options.depth + 1, &ring, mode.flags);
-    if (error == 0) {
-      description = std::string("io_uring (") + mode.name;
-      break;
+    int error = io_uring_queue_init_params(options.depth + 1, &r.ring, &params);
+    if (error != 0) {
+      last =
+          Status(TRC_UNSUPPORTED, std::string("io_uring is not available: ") +
+                                      std::strerror(-error));
+      notes += std::string("; no ") + mode.name + ": " + std::strerror(-error);
+      continue;
     }
-    notes += std::string("; no ") + mode.name + ": " + std::strerror(-error);
+    r.open = true;
+    r.polled = polled;
+    r.description = std::string("io_uring (") + mode.name;
+    if (polled)
+      r.description += ", polled completions";
+    std::string registration;
+    if (options.features & IoRegisteredBuffers) {
+      iovec vec{buffers.base(), buffers.bytes()};
+      int e = buffers.bytes() > registeredBufferLimit
+                  ? -EFBIG
+                  : io_uring_register_buffers(&r.ring, &vec, 1);
+      r.fixedBuffers = e == 0;
+      if (e == 0)
+        r.description += ", registered buffers";
+      else
+        registration +=
+            std::string("; buffers not registered: ") + std::strerror(-e);
+    }
+    if (options.features & IoRegisteredFiles) {
+      int e = io_uring_register_files_sparse(&r.ring, registeredFileLimit);
+      r.fixedFiles = e == 0;
+      if (e == 0)
+        r.description += ", registered files";
+      else
+        registration +=
+            std::string("; files not registered: ") + std::strerror(-e);
+    }
+    // Files in memory know no polling.
+    last = polled ? Status() : selfTest(r);
+    if (last.ok()) {
+      r.description += ")" + notes + registration;
+      setDescription(r.description);
+      return last;
+    }
+    notes += std::string("; no ") + mode.name + ": " + last.message();
+    io_uring_queue_exit(&r.ring);
+    r = Ring();
   }
-  if (error != 0)
-    return Status(TRC_UNSUPPORTED, std::string("io_uring is not available: ") +
-                                       std::strerror(-error));
-
-  if (options.features & IoRegisteredBuffers) {
-    iovec vec{buffers.base(), buffers.bytes()};
-    int e = buffers.bytes() > registeredBufferLimit
-                ? -EFBIG
-                : io_uring_register_buffers(&ring, &vec, 1);
-    fixedBuffers = e == 0;
-    if (e == 0)
-      description += ", registered buffers";
-    else
-      notes += std::string("; buffers not registered: ") + std::strerror(-e);
-  }
-  if (options.features & IoRegisteredFiles) {
-    int e = io_uring_register_files_sparse(&ring, registeredFileLimit);
-    fixedFiles = e == 0;
-    if (e == 0)
-      description += ", registered files";
-    else
-      notes += std::string("; files not registered: ") + std::strerror(-e);
-  }
-  description += ")" + notes;
-
-  for (uint32_t i = options.depth; i-- > 0;)
-    freeSlots.push_back(i);
-  Status tested = selfTest();
-  if (!tested.ok())
-    io_uring_queue_exit(&ring);
-  return tested;
+  return last;
 }
 
-Status UringDevice::selfTest() {
-  int fd = memfd_create("terrace-probe", MFD_CLOEXEC);
-  if (fd < 0)
-    return Status(TRC_UNSUPPORTED,
-                  std::string("cannot test io_uring: ") + std::strerror(errno));
-  auto move = [&](bool write) {
-    io_uring_sqe *sqe = io_uring_get_sqe(&ring);
-    if (write && fixedBuffers)
-      io_uring_prep_write_fixed(sqe, fd, buffers.base(), 512, 512, 0);
-    else if (write)
-      io_uring_prep_write(sqe, fd, buffers.base(), 512, 512);
-    else if (fixedBuffers)
-      io_uring_prep_read_fixed(sqe, fd, buffers.base(), 512, 512, 0);
-    else
-      io_uring_prep_read(sqe, fd, buffers.base(), 512, 512);
-    int e = io_uring_submit_and_wait(&ring, 1);
+void UringDevice::prepare(Ring &r, io_uring_sqe *sqe, bool read, int fd,
+                          char *data, uint32_t bytes, uint64_t offset) {
+  if (r.fixedBuffers && read)
+    io_uring_prep_read_fixed(sqe, fd, data, bytes, offset, 0);
+  else if (r.fixedBuffers)
+    io_uring_prep_write_fixed(sqe, fd, data, bytes, offset, 0);
+  else if (read)
+    io_uring_prep_read(sqe, fd, data, bytes, offset);
+  else
+    io_uring_prep_write(sqe, fd, data, bytes, offset);
+}
+
+Status UringDevice::selfTest(Ring &r) {
+  return testTransfers("io_uring", buffers.base(), [&](int fd, bool write) {
+    prepare(r, io_uring_get_sqe(&r.ring), !write, fd, buffers.base(), 512, 512);
+    int e = io_uring_submit_and_wait(&r.ring, 1);
     if (e < 0)
       return e;
     io_uring_cqe *cqe = nullptr;
-    e = io_uring_wait_cqe(&ring, &cqe);
+    e = io_uring_wait_cqe(&r.ring, &cqe);
     if (e < 0)
       return e;
     int result = cqe->res;
-    io_uring_cqe_seen(&ring, cqe);
+    io_uring_cqe_seen(&r.ring, cqe);
     return result;
-  };
-  std::memset(buffers.base(), 0x5a, 512);
-  int result = move(true);
-  if (result == 512) {
-    std::memset(buffers.base(), 0, 512);
-    result = move(false);
-  }
-  bool good =
-      result == 512 && buffers.base()[0] == 0x5a && buffers.base()[511] == 0x5a;
-  ::close(fd);
-  if (good)
-    return {};
-  return Status(TRC_UNSUPPORTED,
-                std::string("io_uring moves no bytes here: ") +
-                    (result < 0 ? std::strerror(-result) : "wrong data"));
+  });
 }
 
-Status UringDevice::start() {
-  eventFd = eventfd(0, EFD_CLOEXEC);
-  if (eventFd < 0)
-    return Status(TRC_UNSUPPORTED,
-                  std::string("no eventfd: ") + std::strerror(errno));
-  std::promise<Status> ready;
-  std::future<Status> started = ready.get_future();
-  try {
-    engine = std::thread([this, &ready] {
-      blockSignalsInThisThread();
-      Status s = setUp();
-      bool ok = s.ok();
-      ready.set_value(std::move(s)); // `ready` is gone after this
-      if (ok)
-        run();
-    });
-  } catch (const std::system_error &e) {
-    return Status(TRC_NO_MEMORY,
-                  std::string("cannot start the I/O thread: ") + e.what());
-  }
-  return started.get();
+void UringDevice::attach(uint32_t file) {
+  int copy = descriptors[file];
+  // Where this fails the plain descriptor still works.
+  if (current.fixedFiles && file < registeredFileLimit && copy >= 0 &&
+      io_uring_register_files_update(&current.ring, file, &copy, 1) < 0)
+    current.fixedFiles = false;
 }
 
-void UringDevice::onEngine(const std::function<void()> &task) {
-  std::promise<void> done;
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    tasks.push_back([&] {
-      task();
-      done.set_value();
-    });
-    sleeping = false;
+/// One ring polls for all its files or for none: a ring without takes over.
+void UringDevice::leavePolling() {
+  uint32_t file = request(refused[0]).file;
+  Ring next; // first, so that a failure changes nothing
+  Status s = setUpRing(next, false,
+                       "; no polled completions: the device of '" +
+                           files.info(file).path + "' cannot");
+  if (!s.ok()) {
+    std::vector<uint32_t> failed;
+    failed.swap(refused);
+    for (uint32_t slot : failed)
+      finish(slot, -EOPNOTSUPP);
+    return;
   }
-  wake();
-  done.get_future().wait();
-}
-
-Result<uint32_t> UringDevice::openFile(const std::string &path, uint64_t bytes,
-                                       bool create) {
-  auto opened = files.open(path, bytes, create);
-  if (!opened.ok())
-    return opened;
-  uint32_t file = *opened;
-  auto attach = [&](int fd) {
-    onEngine([&, fd] {
-      if (descriptors.size() <= file)
-        descriptors.resize(file + 1, -1);
-      descriptors[file] = fd;
-      if (fixedFiles && file < registeredFileLimit) {
-        int copy = fd;
-        // Where this fails the plain descriptor still works.
-        if (io_uring_register_files_update(&ring, file, &copy, 1) < 0)
-          fixedFiles = false;
-      }
-    });
-  };
-  auto probe = [&] {
-    ProbeRead read;
-    read.file = file;
-    read.bytes = files.info(file).blockBytes;
-    std::future<int32_t> result = read.result.get_future();
-    submit(read);
-    return result.get();
-  };
-  attach(files.descriptor(file));
-  int32_t result = probe();
-  if (result < 0 && files.info(file).direct) {
-    auto fd = files.makeBuffered(
-        file, std::string("a direct read through io_uring failed: ") +
-                  std::strerror(-result));
-    if (!fd.ok())
-      return fd.takeStatus();
-    attach(*fd);
-    result = probe();
+  while (inFlight() > refused.size()) { // what else is under way
+    io_uring_submit_and_wait(&current.ring, 1);
+    reap();
   }
-  if (result < 0)
-    return Status::ioError("cannot read through io_uring", path, -result);
-  return file;
+  io_uring_queue_exit(&current.ring);
+  current = next;
+  for (uint32_t f = 0; f < descriptors.size(); ++f)
+    attach(f);
+  for (uint32_t slot : refused)
+    issue(slot);
+  refused.clear();
 }
 
 void UringDevice::issue(uint32_t slot) {
-  const IoRequest &r = *slots[slot].request;
-  io_uring_sqe *sqe = io_uring_get_sqe(&ring);
-  if (!sqe) { // cannot be: the ring has an entry per slot
-    io_uring_submit(&ring);
-    sqe = io_uring_get_sqe(&ring);
+  const IoRequest &r = request(slot);
+  io_uring_sqe *sqe = io_uring_get_sqe(&current.ring);
+  while (!sqe) { // polled submissions lag; otherwise there is one per slot
+    io_uring_submit(&current.ring);
+    sqe = io_uring_get_sqe(&current.ring);
   }
-  bool fixedFile = fixedFiles && r.file < registeredFileLimit;
-  int fd = fixedFile ? static_cast<int>(r.file) : descriptors[r.file];
-  char *data = buffers.buffer(slot) + r.at;
-  bool read = r.kind == IoRequest::Kind::Read;
-  if (fixedBuffers && read)
-    io_uring_prep_read_fixed(sqe, fd, data, r.bytes, r.offset, 0);
-  else if (fixedBuffers)
-    io_uring_prep_write_fixed(sqe, fd, data, r.bytes, r.offset, 0);
-  else if (read)
-    io_uring_prep_read(sqe, fd, data, r.bytes, r.offset);
-  else
-    io_uring_prep_write(sqe, fd, data, r.bytes, r.offset);
+  bool fixedFile = current.fixedFiles && r.file < registeredFileLimit;
+  prepare(current, sqe, r.kind == IoRequest::Kind::Read,
+          fixedFile ? static_cast<int>(r.file) : descriptors[r.file],
+          buffer(slot) + r.at, r.bytes, r.offset);
   if (fixedFile)
     io_uring_sqe_set_flags(sqe, IOSQE_FIXED_FILE);
   io_uring_sqe_set_data64(sqe, slot + 1);
 }
 
-void UringDevice::finish(uint32_t slot, int32_t result) {
-  IoRequest *request = slots[slot].request;
-  if (result == -EINTR || result == -EAGAIN) {
-    issue(slot);
+void UringDevice::turn() {
+  if (current.polled && inFlight() == 0) {
+    uint64_t count;
+    [[maybe_unused]] ssize_t n = ::read(eventFd, &count, sizeof count);
     return;
   }
-  if (request->complete(result, buffers.buffer(slot))) {
-    issue(slot);
-    return;
+  if (!current.polled && !armed) {
+    io_uring_sqe *sqe = io_uring_get_sqe(&current.ring);
+    while (!sqe) {
+      io_uring_submit(&current.ring);
+      sqe = io_uring_get_sqe(&current.ring);
+    }
+    io_uring_prep_read(sqe, eventFd, &eventValue, sizeof eventValue, 0);
+    io_uring_sqe_set_data64(sqe, 0);
+    armed = true;
   }
-  queue.finished(slots[slot].background);
-  slots[slot].request = nullptr;
-  freeSlots.push_back(slot);
+  // Failures here (EINTR, a full completion queue) leave entries queued; the
+  // next round submits them. Our own wake-ups cannot be lost
+  // (EngineDevice.cpp), and hammering that window without an end to the wait
+  // never stalled. But completions that are deferred to us may be what one of
+  // the kernel's workers waits for (a direct write that waits for the inode's
+  // others), and a stall under load was once seen to end with a signal: so with
+  // transfers in flight the wait has an end, which costs 100 calls a second at
+  // most.
+  io_uring_cqe *cqe = nullptr;
+  __kernel_timespec patience = {0, 10 * 1000 * 1000};
+  if (inFlight() > 0 && !current.polled &&
+      (current.ring.features & IORING_FEAT_EXT_ARG))
+    io_uring_submit_and_wait_timeout(&current.ring, &cqe, 1, &patience,
+                                     nullptr);
+  else
+    io_uring_submit_and_wait(&current.ring, 1);
+  reap();
+  if (!refused.empty())
+    leavePolling();
 }
 
-void UringDevice::run() {
-  bool armed = false;
-  std::vector<std::function<void()>> now;
-  for (;;) {
-    bool stopping;
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      queue.take(inbox);
-      now.swap(tasks);
-      stopping = stop;
-      sleeping = true;
-    }
-    for (auto &task : now)
-      task();
-    now.clear();
-    while (IoRequest *request = queue.pop()) {
-      uint32_t slot = freeSlots.back();
-      freeSlots.pop_back();
-      slots[slot] = {request, request->background};
-      request->begin(buffers.buffer(slot));
-      issue(slot);
-    }
-    if (stopping && queue.empty() && queue.inFlight() == 0)
-      break;
-    if (!armed) {
-      io_uring_sqe *sqe = io_uring_get_sqe(&ring);
-      io_uring_prep_read(sqe, eventFd, &eventValue, sizeof eventValue, 0);
-      io_uring_sqe_set_data64(sqe, 0);
-      armed = true;
-    }
-    // Failures here (EINTR, a full completion queue) leave entries queued; the
-    // next round submits them. With transfers in flight the wait has an end: a
-    // direct write in one of the kernel's workers may wait for another's
-    // completion, which is ours to run (deferred completions), and under load
-    // that wake-up was seen to come only with the next signal.
-    io_uring_cqe *cqe = nullptr;
-    __kernel_timespec patience = {0, 10 * 1000 * 1000};
-    if (queue.inFlight() > 0 && (ring.features & IORING_FEAT_EXT_ARG))
-      io_uring_submit_and_wait_timeout(&ring, &cqe, 1, &patience, nullptr);
+void UringDevice::reap() {
+  io_uring_cqe *cqe = nullptr;
+  while (io_uring_peek_cqe(&current.ring, &cqe) == 0) {
+    uint64_t data = io_uring_cqe_get_data64(cqe);
+    int32_t result = cqe->res;
+    io_uring_cqe_seen(&current.ring, cqe);
+    if (data == 0)
+      armed = false;
+    else if (result == -EOPNOTSUPP && current.polled)
+      refused.push_back(static_cast<uint32_t>(data - 1));
     else
-      io_uring_submit_and_wait(&ring, 1);
-    while (io_uring_peek_cqe(&ring, &cqe) == 0) {
-      uint64_t data = io_uring_cqe_get_data64(cqe);
-      int32_t result = cqe->res;
-      io_uring_cqe_seen(&ring, cqe);
-      if (data == 0)
-        armed = false;
-      else
-        finish(static_cast<uint32_t>(data - 1), result);
-    }
+      finish(static_cast<uint32_t>(data - 1), result);
   }
+}
+
+void UringDevice::tearDown() {
   // The kernel must not write the wake-up word after we are gone.
   if (armed) {
-    wake();
+    uint64_t one = 1;
+    [[maybe_unused]] ssize_t n = ::write(eventFd, &one, sizeof one);
+    io_uring_submit(&current.ring);
     io_uring_cqe *cqe = nullptr;
-    if (io_uring_wait_cqe(&ring, &cqe) == 0)
-      io_uring_cqe_seen(&ring, cqe);
+    if (io_uring_wait_cqe(&current.ring, &cqe) == 0)
+      io_uring_cqe_seen(&current.ring, cqe);
   }
-  io_uring_queue_exit(&ring);
+  io_uring_queue_exit(&current.ring);
 }
 
 Result<std::unique_ptr<Device>>
 trc::openUringDevice(const DeviceOptions &options) {
   auto device = std::make_unique<UringDevice>(options);
-  if (Status s = device->start(); !s.ok())
+  if (Status s = device->startEngine(); !s.ok())
     return s;
   return std::unique_ptr<Device>(std::move(device));
 }

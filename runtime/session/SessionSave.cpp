@@ -91,7 +91,13 @@ Status Session::finishCommit(Commit &c) {
       pipeline->poison(s.clone());
       return s;
     }
-    // The session goes on, and so do the roots that are there.
+    // A store that failed is of no use any more. Otherwise the session goes on,
+    // and so do the roots that are there.
+    for (auto &g : pipeline->groups)
+      if (Status failed = g->store->failure(); !failed.ok()) {
+        pipeline->poison(std::move(failed));
+        return s;
+      }
     for (auto &g : pipeline->groups)
       g->store->dropCut();
     if (!c.closed)
@@ -116,7 +122,9 @@ Status Session::finishCommit(Commit &c) {
 Status Session::forgetRoots(const std::vector<uint64_t> &sequences) {
   for (auto &g : pipeline->groups)
     for (uint64_t id : sequences)
-      TRC_RETURN_IF_ERROR(g->store->forget(id));
+      // Roots of another generation retain nothing here.
+      if (Status s = g->store->forget(id); !s.ok() && s.code() != TRC_NOT_FOUND)
+        return s;
   return Status();
 }
 

@@ -31,14 +31,19 @@ struct Slice {
   std::vector<uint64_t> lives;  // generation + 1, 0: not known
 };
 
+Status noPlace(uint64_t place) {
+  return Status(TRC_CORRUPT, "there is no place " + std::to_string(place));
+}
+
 /// A section whose entries begin with a row, in order.
 class RowSection {
 public:
   RowSection(const IndexReader &file, IndexSection section, uint32_t words,
              bool dense)
-      : cursor(file, section, words), dense(dense) {}
+      : cursor(file, section, words), words(words), dense(dense) {}
 
-  /// Calls take(row, entry) for the entries below `end`.
+  /// Calls take(row, entry) for the entries below `end`; what it returns says
+  /// what is wrong with one.
   template <typename Take>
   Status below(uint64_t end, uint32_t rows, Take take) {
     for (;;) {
@@ -47,24 +52,36 @@ public:
         return more.takeStatus();
       if (!*more)
         return {};
+      // What is in memory goes by without any checks but those of the rows.
       const uint32_t *entry = cursor.at();
+      size_t ready = cursor.ready(), done = 0;
+      for (; done < ready; ++done, entry += words) {
+        uint64_t row = dense ? cursor.index() + done : entry[0];
+        if (row >= rows || row < from || row >= end)
+          break;
+        from = row;
+        Status status = take(static_cast<uint32_t>(row), entry);
+        if (!status.ok()) {
+          cursor.next(done);
+          return cursor.corrupt(status.message());
+        }
+      }
+      cursor.next(done);
+      if (done == ready)
+        continue;
       uint64_t row = dense ? cursor.index() : entry[0];
       if (row >= rows)
         return cursor.corrupt("there is no row " + std::to_string(row));
       if (row < from)
         return cursor.corrupt("row " + std::to_string(row) +
                               " is out of order");
-      if (row >= end)
-        return {};
-      TRC_RETURN_IF_ERROR(take(static_cast<uint32_t>(row), entry));
-      from = row;
-      cursor.next();
+      return {};
     }
   }
-  Status corrupt(const std::string &what) const { return cursor.corrupt(what); }
 
 private:
   Cursor cursor;
+  const uint32_t words;
   const bool dense;
   uint64_t from = 0;
 };
@@ -139,17 +156,21 @@ Status RowStore::Impl::loadImage(const Image &image, bool isCurrent,
 
   // The last file says which life of each segment its places mean.
   std::vector<uint64_t> named(layout.segments(), 0);
-  Cursor table(*readers.back(), IndexSegments, 2);
-  for (;; table.next()) {
-    Result<bool> more = table.more();
-    if (!more.ok())
-      return more.takeStatus();
-    if (!*more)
-      break;
-    if (table.at()[0] >= layout.segments() || named[table.at()[0]])
-      return table.corrupt("segment " + std::to_string(table.at()[0]) +
-                           " cannot be here");
-    named[table.at()[0]] = uint64_t(table.at()[1]) + 1;
+  for (const auto &r : readers) {
+    std::fill(named.begin(), named.end(), 0);
+    Cursor table(*r, IndexSegments, 2);
+    for (;; table.next()) {
+      Result<bool> more = table.more();
+      if (!more.ok())
+        return more.takeStatus();
+      if (!*more)
+        break;
+      uint32_t segment = table.at()[0];
+      if (segment >= layout.segments() || named[segment])
+        return table.corrupt("segment " + std::to_string(segment) +
+                             " cannot be here");
+      named[segment] = uint64_t(table.at()[1]) + 1;
+    }
   }
 
   std::vector<RowSection> sections;
@@ -174,6 +195,7 @@ Status RowStore::Impl::loadImage(const Image &image, bool isCurrent,
   }
 
   Slice slice;
+  uint64_t written = 0;
   for (slice.begin = 0; slice.begin < options.rows; slice.begin = slice.end) {
     slice.end = std::min<uint64_t>(options.rows, slice.begin + sliceRows);
     slice.places.assign(slice.end - slice.begin, 0);
@@ -184,8 +206,7 @@ Status RowStore::Impl::loadImage(const Image &image, bool isCurrent,
           slice.end, options.rows, [&](uint32_t row, const uint32_t *entry) {
             uint64_t place = dense ? entry[0] : uint64_t(entry[1]) + 1;
             if (place > layout.places())
-              return sections[i].corrupt("there is no place " +
-                                         std::to_string(place - 1));
+              return noPlace(place - 1);
             slice.places[row - slice.begin] = static_cast<uint32_t>(place);
             return Status();
           }));
@@ -198,8 +219,7 @@ Status RowStore::Impl::loadImage(const Image &image, bool isCurrent,
           slice.end, options.rows, [&](uint32_t row, const uint32_t *entry) {
             uint64_t i = row - slice.begin;
             if (entry[3] >= layout.places())
-              return section.corrupt("there is no place " +
-                                     std::to_string(entry[3]));
+              return noPlace(entry[3]);
             if (slice.places[i] != uint64_t(entry[1]) + 1 ||
                 slice.lives[i] != uint64_t(entry[2]) + 1)
               return Status();
@@ -216,19 +236,19 @@ Status RowStore::Impl::loadImage(const Image &image, bool isCurrent,
       uint32_t row = static_cast<uint32_t>(slice.begin + i);
       uint32_t place = slice.places[i] - 1;
       uint64_t &life = lives[layout.segmentOf(place)];
-      if (!slice.lives[i] || into.marks.test(place) ||
+      if (!slice.lives[i] || !into.marks.set(place) ||
           (life && life != slice.lives[i]))
         return mismatch("its index names place " + std::to_string(place) +
                         " for row " + std::to_string(row) +
                         ", which is not its to name");
       life = slice.lives[i];
-      into.marks.set(place);
-      if (isCurrent) {
+      if (isCurrent)
         location[row].store(place + 1, std::memory_order_relaxed);
-        writtenRows.fetch_add(1, std::memory_order_relaxed);
-      }
+      ++written;
     }
   }
+  if (isCurrent)
+    writtenRows = written;
   return {};
 }
 

@@ -103,7 +103,12 @@ public:
     /// Call before at(): brings the entry into memory. False at the end.
     Result<bool> more();
     const uint32_t *at() const { return &buffer[used]; }
-    void next() { ++entry, used += words; }
+    /// Entries from the current one on that are in memory.
+    size_t ready() const { return (filled - used) / words; }
+    void next(size_t count = 1) {
+      entry += count;
+      used += count * words;
+    }
     /// Entries before the current one.
     uint64_t index() const { return entry; }
     Status corrupt(const std::string &what) const;

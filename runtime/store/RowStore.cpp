@@ -214,6 +214,11 @@ Status RowStore::Impl::writable(const char *what) const {
 // Rows
 //===----------------------------------------------------------------------===//
 
+Status RowStore::failure() const {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  return impl->failure.clone();
+}
+
 bool RowStore::written(uint32_t row) const { return impl->locate(row) != 0; }
 
 uint64_t RowStore::writtenCount() const { return impl->writtenRows; }

@@ -144,8 +144,10 @@ public:
   void seal(uint32_t row, char *record) const;
 
   /// Queues `count` sealed records, storeBytes() apart, as the content of ring
-  /// slot `slot` (no duplicates among rows). Returns when they are queued; the
-  /// records must stay untouched until waitWrites(slot).
+  /// slot `slot` (no duplicates among rows). Returns when they are queued,
+  /// which takes a while where cleaning has to make room first; the records
+  /// must stay untouched until waitWrites(slot). After TRC_FULL the first ones
+  /// may have been written; to queue all of them again does no harm.
   Status write(uint32_t slot, const uint32_t *rows, uint32_t count,
                const char *records);
   /// Blocks until the device has completed the writes of that ring slot;
@@ -155,6 +157,9 @@ public:
 
   /// Waits for all writes, then makes them durable (fdatasync).
   Status flush();
+
+  /// What ended the store: a write or a flush that failed. OK until then.
+  Status failure() const;
 
   //--- Which rows exist -----------------------------------------------------
   bool written(uint32_t row) const;
@@ -170,28 +175,34 @@ public:
     uint64_t id = 0; // rises from checkpoint to checkpoint
     std::vector<std::string> files;
   };
-  /// Starts a cut; one at a time, TRC_OUT_OF_ORDER otherwise. Takes no I/O and
-  /// time in proportion to the rows changed since the last cut.
+  /// Starts a cut: one at a time, and at most `retained` + 1 checkpoints with
+  /// it, TRC_OUT_OF_ORDER otherwise. No I/O: copies a mark per record place;
+  /// reads and writes go on. A pending row must not be in a write() that has
+  /// not returned.
   Status beginCut(uint64_t id, const uint32_t *pending = nullptr,
                   uint64_t count = 0);
   /// Pending rows whose value at the cut has not been written yet.
   uint64_t cutPending() const;
   /// Waits for the pending rows and the writes up to the cut, makes them
   /// durable, then writes the index file (a delta, or a base when the deltas
-  /// exceed half of it), durable as well.
+  /// exceed half of it), durable as well. TRC_CANCELLED after a dropCut() on
+  /// another thread; after any failure the cut is there until dropCut().
   Status finishCut(Image &image);
   /// The root that names the image is durable.
   void keepCut();
-  /// The cut was given up: what it holds is free again.
+  /// The cut was given up: what it holds is free again. The next one writes a
+  /// base.
   void dropCut();
   /// A retained checkpoint has lost its root: its records are free, files that
   /// no other image names are removed.
   Status forget(uint64_t id);
   /// At open, before anything else, rising ids: retains the image of a
   /// checkpoint; with `current` the rows go on from it. TRC_CORRUPT,
-  /// TRC_MISMATCH or TRC_NOT_FOUND with file and place where it cannot be.
+  /// TRC_MISMATCH or TRC_NOT_FOUND with file and place where it cannot be; the
+  /// store is as before then. Records are checked when they are read.
   Status adopt(const Image &image, bool current);
   /// After the last adopt(): removes index and move files that nothing names.
+  /// From here on, or from the first write or cut, segments are cleaned.
   Status removeLeftovers();
 
   //--- Streaming (checkpoints, export) --------------------------------------

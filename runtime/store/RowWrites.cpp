@@ -19,6 +19,10 @@
 using namespace trc;
 
 namespace {
+/// Records appended before a cut is looked after again.
+constexpr uint32_t writePart = 4096;
+constexpr uint32_t prefetchRows = 16;
+
 uint32_t sectorDown(uint64_t bytes) {
   return static_cast<uint32_t>(bytes / storeSector * storeSector);
 }
@@ -357,12 +361,9 @@ Status RowStore::write(uint32_t slot, const uint32_t *rows, uint32_t count,
   if (!own && count > s.options.maxWrites)
     return s.internal(std::to_string(count) + " writes exceed the plan's " +
                       std::to_string(s.options.maxWrites));
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < count; ++i)
     if (rows[i] >= s.options.rows)
       return s.internal("there is no row " + std::to_string(rows[i]));
-    // Bring the locations near before the lock is taken.
-    __builtin_prefetch(&s.location[rows[i]], 1);
-  }
 
   std::unique_lock<std::mutex> lock(s.mutex);
   if (!s.failure.ok())
@@ -382,11 +383,18 @@ Status RowStore::write(uint32_t slot, const uint32_t *rows, uint32_t count,
     uint32_t n =
         s.append(s.user, &batch, records + uint64_t(at) * s.options.storeBytes,
                  count - at, first);
-    for (uint32_t i = 0; i < n; ++i)
+    for (uint32_t i = 0; i < n; ++i) {
+      if (at + i + prefetchRows < count)
+        __builtin_prefetch(&s.location[rows[at + i + prefetchRows]], 1);
       s.assign(rows[at + i], first + i);
+    }
     s.counts.rowsWritten.fetch_add(n, std::memory_order_relaxed);
     s.startWrites();
     at += n;
+    if (at < count) { // let others have a turn
+      lock.unlock();
+      lock.lock();
+    }
   }
   batch.appending = false;
   s.changed.notify_all();

@@ -17,6 +17,22 @@
 
 namespace trc {
 
+/// Divides 32-bit numbers by one that is fixed, without the slow instruction.
+class Divider {
+public:
+  explicit Divider(uint32_t by = 1) : by(by), inverse(UINT64_MAX / by + 1) {}
+  uint32_t quotient(uint32_t n) const {
+    if (by == 1)
+      return n;
+    return static_cast<uint32_t>((unsigned __int128)inverse * n >> 64);
+  }
+  uint32_t divisor() const { return by; }
+
+private:
+  uint32_t by;
+  uint64_t inverse;
+};
+
 class StoreLayout {
 public:
   struct Position {
@@ -29,13 +45,15 @@ public:
               std::vector<uint64_t> bases)
       : geometry(geometry), pitch(storeBytes),
         each(static_cast<uint32_t>(geometry.recordsPerSegment(storeBytes))),
-        bases(std::move(bases)) {}
+        divide(each), bases(std::move(bases)) {}
 
   uint32_t segments() const { return geometry.segments; }
   uint32_t perSegment() const { return each; }
   uint64_t places() const { return uint64_t(geometry.segments) * each; }
-  uint32_t segmentOf(uint32_t place) const { return place / each; }
-  uint32_t indexOf(uint32_t place) const { return place % each; }
+  uint32_t segmentOf(uint32_t place) const { return divide.quotient(place); }
+  uint32_t indexOf(uint32_t place) const {
+    return place - divide.quotient(place) * each;
+  }
   uint32_t place(uint32_t segment, uint32_t index) const {
     return segment * each + index;
   }
@@ -46,12 +64,14 @@ public:
                              segment / n * geometry.segmentBytes + at};
   }
   Position positionOf(uint32_t place) const {
-    return position(place / each, uint64_t(place % each) * pitch);
+    uint32_t segment = segmentOf(place);
+    return position(segment, uint64_t(place - segment * each) * pitch);
   }
 
 private:
   StoreGeometry geometry;
   uint32_t pitch = 0, each = 0;
+  Divider divide;
   std::vector<uint64_t> bases;
 };
 
@@ -60,12 +80,25 @@ class PlaceMarks {
 public:
   PlaceMarks() = default;
   explicit PlaceMarks(const StoreLayout &layout)
-      : each(layout.perSegment()), perSegment((each + 63) / 64),
+      : divide(layout.perSegment()),
+        perSegment((layout.perSegment() + 63) / 64),
         words(uint64_t(layout.segments()) * perSegment) {}
 
-  bool test(uint32_t place) const { return *word(place) >> bit(place) & 1; }
-  void set(uint32_t place) { *word(place) |= uint64_t(1) << bit(place); }
-  void clear(uint32_t place) { *word(place) &= ~(uint64_t(1) << bit(place)); }
+  bool test(uint32_t place) const {
+    Bit b = bit(place);
+    return words[b.word] & b.mask;
+  }
+  /// Returns whether it was not set before.
+  bool set(uint32_t place) {
+    Bit b = bit(place);
+    bool fresh = !(words[b.word] & b.mask);
+    words[b.word] |= b.mask;
+    return fresh;
+  }
+  void clear(uint32_t place) {
+    Bit b = bit(place);
+    words[b.word] &= ~b.mask;
+  }
   void clearAll() { std::fill(words.begin(), words.end(), 0); }
 
   uint32_t wordsPerSegment() const { return perSegment; }
@@ -79,15 +112,18 @@ public:
   }
 
 private:
-  uint32_t bit(uint32_t place) const { return place % each % 64; }
-  uint64_t *word(uint32_t place) {
-    return &words[uint64_t(place / each) * perSegment + place % each / 64];
-  }
-  const uint64_t *word(uint32_t place) const {
-    return const_cast<PlaceMarks *>(this)->word(place);
+  struct Bit {
+    uint64_t word, mask;
+  };
+  Bit bit(uint32_t place) const {
+    uint32_t segment = divide.quotient(place);
+    uint32_t index = place - segment * divide.divisor();
+    return {uint64_t(segment) * perSegment + index / 64, uint64_t(1)
+                                                             << index % 64};
   }
 
-  uint32_t each = 1, perSegment = 0;
+  Divider divide;
+  uint32_t perSegment = 0;
   std::vector<uint64_t> words;
 };
 

@@ -66,6 +66,12 @@ struct HeadVerb {
   int64_t rows = 10;
 };
 
+struct ImportTorchrecVerb {
+  std::string function; ///< FILE.py:FUNCTION
+  std::string output, model, optimizer = "rowwise_adagrad";
+  int64_t maxIds = 64, batch = 2048;
+};
+
 struct DoctorVerb {
   std::string folder = ".";
 };
@@ -77,6 +83,7 @@ int runDiff(const DiffVerb &options, bool json);
 int runGenerate(const GenerateVerb &options, bool json);
 int runProfile(const ProfileVerb &options, bool json);
 int runHead(const HeadVerb &options, bool json);
+int runImportTorchrec(const ImportTorchrecVerb &options);
 int runDoctor(const DoctorVerb &options, bool json);
 
 /// Prints diagnostics to stderr, one a line, or as one JSON object to stdout;

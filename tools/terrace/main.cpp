@@ -196,6 +196,26 @@ int main(int argc, char **argv) {
   verb->add_option("-n,--rows", head.rows, "how many")->capture_default_str();
   verb->callback([&] { code = runHead(head, json); });
 
+  ImportTorchrecVerb import;
+  verb = app.add_subcommand(
+      "import-torchrec", "writes the spec of a torch model's embedding tables");
+  verb->footer(exitCodes);
+  verb->get_formatter()->column_width(32);
+  verb->add_option("FUNCTION", import.function,
+                   "FILE.py:FUNCTION or MODULE:FUNCTION that makes the model")
+      ->required();
+  verb->add_option("-o,--output", import.output, "the spec (default: stdout)")
+      ->type_name("FILE");
+  verb->add_option("--optimizer", import.optimizer, "of the rows")
+      ->capture_default_str();
+  verb->add_option("--max-ids", import.maxIds, "ids of one bag, at most")
+      ->capture_default_str();
+  verb->add_option("--batch", import.batch, "samples of a step, at most")
+      ->capture_default_str();
+  verb->add_option("--model", import.model,
+                   "its name (default: the function's)");
+  verb->callback([&] { code = runImportTorchrec(import); });
+
   DoctorVerb doctor;
   verb = withJson(app.add_subcommand(
       "doctor", "checks what this machine offers, by doing it"));
@@ -204,8 +224,9 @@ int main(int argc, char **argv) {
   verb->callback([&] { code = runDoctor(doctor, json); });
 
   // CLI11 would only say that a verb is required.
-  std::vector<llvm::StringRef> verbs = {"init", "compile", "explain",
-                                        "diff", "data",    "doctor"};
+  std::vector<llvm::StringRef> verbs = {"init",  "compile", "explain",
+                                        "diff",  "data",    "import-torchrec",
+                                        "doctor"};
   if (argc > 1 && argv[1][0] != '-' && !llvm::is_contained(verbs, argv[1])) {
     llvm::errs() << "terrace: error: '" << argv[1] << "' is not a verb"
                  << spec::didYouMean(argv[1], verbs)

@@ -51,7 +51,8 @@ static std::string deviceOf(const std::string &folder) {
     while (words >> word && word != "-")
       ;
     if (device == number && words >> type >> source)
-      text = type + " on " + source;
+      text = type + " on " + source +
+             (type == "tmpfs" ? " (MEMORY: no device is measured)" : "");
   }
   std::string queue = "/sys/dev/block/" + number + "/queue/";
   std::string scheduler = firstLine(queue + "scheduler");

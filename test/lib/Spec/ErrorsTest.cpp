@@ -80,11 +80,11 @@ const Case cases[] = {
       "twice"}},
     {"TierPathOfTheState",
      withLines("memory:\n  tiers:\n  - {name: d, kind: dram, capacity: 1GiB}\n"
-               "  - {name: x, kind: nvme, capacity: 1GiB, path: live-1.rows}\n"
-               "  - {name: y, kind: nvme, capacity: 1GiB, path: ./clean.json}\n"
+               "  - {name: x, kind: nvme, capacity: 1GiB, path: closed-1.blob}\n"
+               "  - {name: y, kind: nvme, capacity: 1GiB, path: ./closed.json}\n"
                "  - {name: z, kind: nvme, capacity: 1GiB, path: "
                "checkpoints/a}\n"),
-     {"m.yaml:7:49: error: memory.tiers.x.path: 'live-1.rows' is a name",
+     {"m.yaml:7:49: error: memory.tiers.x.path: 'closed-1.blob' is a name",
       "m.yaml:8:49: error: memory.tiers.y.path", "m.yaml:9:49: error",
       "as in rows.store"}},
     {"TooDeep",

@@ -214,10 +214,12 @@ TEST_F(CrashFolderTest, CheckpointsSurviveAPowerLossAtEveryOperation) {
       std::string blob = blobOf(begun);
       TRC_RETURN_IF_ERROR(
           writeFile(*folder + "/blob.bin", blob.data(), blob.size()));
+      bool inDoubt = false;
       TRC_RETURN_IF_ERROR(
-          (*dir)->commitCheckpoint(names[i], manifest(begun, blob)));
+          (*dir)->commitCheckpoint(names[i], manifest(begun, blob), inDoubt));
       returned = begun;
-      TRC_RETURN_IF_ERROR((*dir)->prune(2));
+      std::vector<uint64_t> removed;
+      TRC_RETURN_IF_ERROR((*dir)->prune(2, removed));
     }
     return Status();
   };

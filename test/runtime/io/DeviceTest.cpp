@@ -13,10 +13,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <map>
 #include <mutex>
 #include <random>
@@ -35,19 +37,32 @@ struct Config {
 };
 
 const Config configs[] = {
-    {"UringAll", DeviceOptions::Backend::Uring, IoAllFeatures},
-    {"UringNoDirect", DeviceOptions::Backend::Uring, IoAllFeatures & ~IoDirect},
+    {"UringAll", DeviceOptions::Backend::Uring, IoDefaultFeatures},
+    {"UringNoDirect", DeviceOptions::Backend::Uring,
+     IoDefaultFeatures & ~IoDirect},
     {"UringNoRegisteredBuffers", DeviceOptions::Backend::Uring,
-     IoAllFeatures & ~IoRegisteredBuffers},
+     IoDefaultFeatures & ~IoRegisteredBuffers},
     {"UringNoRegisteredFiles", DeviceOptions::Backend::Uring,
-     IoAllFeatures & ~IoRegisteredFiles},
+     IoDefaultFeatures & ~IoRegisteredFiles},
     {"UringNoDeferTaskrun", DeviceOptions::Backend::Uring,
-     IoAllFeatures & ~IoDeferTaskrun},
+     IoDefaultFeatures & ~IoDeferTaskrun},
+    {"UringNoSingleIssuer", DeviceOptions::Backend::Uring,
+     IoDefaultFeatures & ~IoSingleIssuer},
+    {"UringPollSubmissions", DeviceOptions::Backend::Uring,
+     IoDefaultFeatures | IoPollSubmissions},
+    {"UringPollCompletions", DeviceOptions::Backend::Uring,
+     IoDefaultFeatures | IoPollCompletions},
+    {"UringPollBoth", DeviceOptions::Backend::Uring, IoAllFeatures},
+    {"UringPollBuffered", DeviceOptions::Backend::Uring,
+     IoAllFeatures & ~IoDirect},
     {"UringPlain", DeviceOptions::Backend::Uring, 0},
-    {"Threads", DeviceOptions::Backend::Threads, IoAllFeatures},
+    {"Aio", DeviceOptions::Backend::Aio, IoDefaultFeatures},
+    {"AioNoDirect", DeviceOptions::Backend::Aio, 0},
+    {"Threads", DeviceOptions::Backend::Threads, IoDefaultFeatures},
     {"ThreadsNoDirect", DeviceOptions::Backend::Threads, 0},
-    {"Memory", DeviceOptions::Backend::Memory, IoAllFeatures},
-    {"Auto", DeviceOptions::Backend::Auto, IoAllFeatures}};
+    {"Pmem", DeviceOptions::Backend::Pmem, IoDefaultFeatures},
+    {"Memory", DeviceOptions::Backend::Memory, IoDefaultFeatures},
+    {"Auto", DeviceOptions::Backend::Auto, IoDefaultFeatures}};
 
 /// Counts down requests; the test waits for zero.
 class Latch {
@@ -156,6 +171,15 @@ TEST_P(DeviceTest, SaysWhatItIs) {
   EXPECT_EQ(info.bytes, 12288u); // whole pages
   EXPECT_TRUE(info.blockBytes == 512 || info.blockBytes == 4096);
   EXPECT_NE(info.direct, !info.note.empty()); // no fallback without a reason
+  if (GetParam().features & IoPollCompletions) {
+    Latch latch;
+    Simple w(IoRequest::Kind::Write, file, 0, pattern(4096, 1), latch);
+    device->submit(w);
+    latch.wait();
+    EXPECT_EQ(readBack(file, 0, 4096), w.data);
+    // Either it polls, or it says why not.
+    EXPECT_NE(device->describe().find("polled completions"), std::string::npos);
+  }
   RecordProperty("device", device->describe());
 }
 
@@ -336,6 +360,55 @@ TEST_P(DeviceTest, DestructorWaitsForRequests) {
   device.reset();
   for (auto &w : writes)
     EXPECT_EQ(w->result, 4096);
+}
+
+/// The window between an engine's last look at its inbox and its wait: requests
+/// come one at a time, so that the engine goes to sleep after nearly each, from
+/// threads that wait for nothing but their own. New blocks make the kernel hand
+/// writes to its workers, and writes wait for each other there.
+TEST_P(DeviceTest, NoWakeUpIsMissed) {
+  class Ping final : public IoRequest {
+  public:
+    std::promise<void> done;
+    void begin(char *buffer) override { std::memset(buffer, 1, bytes); }
+    bool complete(int32_t r, char *) override {
+      EXPECT_EQ(r, static_cast<int32_t>(bytes));
+      done.set_value();
+      return false;
+    }
+  };
+  constexpr int threads = 3;
+  // Small: to remove many single blocks takes seconds where the file system
+  // discards them one by one.
+  constexpr uint32_t blocks = 512;
+  uint32_t file = open("a", blocks * 4096);
+  auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(150);
+  std::atomic<bool> stuck{false};
+  std::vector<std::thread> pool;
+  for (int t = 0; t < threads; ++t)
+    pool.emplace_back([&, t] {
+      std::mt19937 random(t);
+      while (!stuck && std::chrono::steady_clock::now() < end) {
+        auto ping = std::make_unique<Ping>();
+        ping->file = file;
+        ping->bytes = 4096;
+        ping->offset = random() % blocks * 4096;
+        ping->kind = t == 0 ? IoRequest::Kind::Read : IoRequest::Kind::Write;
+        ping->background = t == 2;
+        std::future<void> done = ping->done.get_future();
+        device->submit(*ping);
+        if (done.wait_for(std::chrono::seconds(20)) !=
+            std::future_status::ready) {
+          stuck = true;
+          (void)ping.release(); // the device still has it
+        }
+        if (random() % 4 == 0)
+          std::this_thread::yield();
+      }
+    });
+  for (auto &t : pool)
+    t.join();
+  EXPECT_FALSE(stuck) << device->describe() << " let a request wait for 20 s";
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, DeviceTest, testing::ValuesIn(configs),

@@ -4,8 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/runtime/io/CrashFolder.h"
 #include "test/runtime/store/StoreFixture.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <numeric>
@@ -29,11 +31,12 @@ TEST(RowStoreFault, ReadErrorNamesThePlace) {
   StoreFixture f;
   f.open();
   ASSERT_TRUE(f.write({7, 500}, 1).ok());
+  ASSERT_TRUE(f.store->flush().ok());
   f.device->add({Fault::Error, Kind::Read, f.device->reads(), 1, EIO, 0});
   std::vector<char> out;
   Status s = f.read({7}, out);
   EXPECT_EQ(s.code(), TRC_IO);
-  for (const char *part : {"row 7 ", "'g16'", "offset 560 ", "rows'"})
+  for (const char *part : {"row 7 ", "'g16'", "offset 4096 ", "rows'"})
     EXPECT_NE(s.message().find(part), std::string::npos) << s.message();
   // The device has recovered, and nothing was lost.
   f.expect({7, 500}, 1);
@@ -41,17 +44,16 @@ TEST(RowStoreFault, ReadErrorNamesThePlace) {
 
 TEST(RowStoreFault, FirstFailedRowIsReported) {
   StoreFixture f;
-  f.options.rows = 100000;
   f.open();
-  std::vector<uint32_t> rows;
-  for (uint32_t i = 0; i < 100; ++i)
-    rows.push_back(99000 - i * 900);
+  auto rows = range(100, 900);
+  std::reverse(rows.begin(), rows.end());
   ASSERT_TRUE(f.write(rows, 1).ok());
+  ASSERT_TRUE(f.store->flush().ok());
   f.device->add({Fault::Error, Kind::Read, 0, always, EIO, 0});
   std::vector<char> out;
   Status s = f.read(rows, out);
   EXPECT_EQ(s.code(), TRC_IO);
-  EXPECT_NE(s.message().find("row 9900 "), std::string::npos) << s.message();
+  EXPECT_NE(s.message().find("row 100 "), std::string::npos) << s.message();
 }
 
 TEST(RowStoreFault, FullDiskIsReportedAndSticks) {
@@ -59,13 +61,14 @@ TEST(RowStoreFault, FullDiskIsReportedAndSticks) {
   f.open();
   ASSERT_TRUE(f.write(range(0, 10), 1).ok());
   f.device->add({Fault::Error, Kind::Write, f.device->writes(), 1, ENOSPC, 0});
-  Status s = f.write({100, 900}, 1);
+  uint64_t flushes = f.device->flushes();
+  Status s = f.write(range(100, 300), 1);
   EXPECT_EQ(s.code(), TRC_NO_SPACE);
   EXPECT_NE(s.message().find("group 'g16'"), std::string::npos) << s.message();
   // The row may be lost: nothing is done or said to be durable any more.
   EXPECT_EQ(f.write({5}, 2).code(), TRC_NO_SPACE);
   EXPECT_EQ(f.store->flush().code(), TRC_NO_SPACE);
-  EXPECT_EQ(f.device->flushes(), 0u);
+  EXPECT_EQ(f.device->flushes(), flushes);
   std::vector<char> out;
   EXPECT_EQ(f.read({5}, out).code(), TRC_NO_SPACE);
 }
@@ -84,17 +87,6 @@ TEST(RowStoreFault, QueuedBatchesEndAfterAFailure) {
   EXPECT_EQ(f.store->waitWrites(0).code(), TRC_IO);
 }
 
-TEST(RowStoreFault, FailedMergeReadFailsTheWrite) {
-  StoreFixture f;
-  f.open();
-  ASSERT_TRUE(f.write({1}, 1).ok());
-  f.device->add({Fault::Error, Kind::Read, f.device->reads(), 1, EIO, 0});
-  Status s = f.write({2}, 1); // shares row 1's block
-  EXPECT_EQ(s.code(), TRC_IO);
-  EXPECT_NE(s.message().find("around row 2 "), std::string::npos)
-      << s.message();
-}
-
 TEST(RowStoreFault, ShortTransfersGoOn) {
   StoreFixture f;
   f.payload(2000);
@@ -111,25 +103,51 @@ TEST(RowStoreFault, TornWriteFailsItsCheck) {
   StoreFixture f;
   f.payload(1200); // three blocks
   f.open();
-  ASSERT_TRUE(f.write({1}, 1).ok());
   f.device->add({Fault::Torn, Kind::Write, f.device->writes(), 1, 0, 512});
-  ASSERT_TRUE(f.write({1}, 2).ok()); // the device lies
+  ASSERT_TRUE(f.write({1, 2}, 1).ok());
+  ASSERT_TRUE(f.store->flush().ok()); // the device lies
   std::vector<char> out;
   Status s = f.read({1}, out);
   EXPECT_EQ(s.code(), TRC_CORRUPT);
-  EXPECT_NE(s.message().find("row 1 of group 'g16' at offset 1216"),
+  EXPECT_NE(s.message().find("row 1 of group 'g16' at offset 4096"),
             std::string::npos)
       << s.message();
-  // Only that row: its neighbours read.
-  ASSERT_TRUE(f.write({0, 2}, 1).ok());
-  f.expect({0, 2}, 1);
+  ASSERT_TRUE(f.write({0}, 1).ok()); // others live
+  ASSERT_TRUE(f.store->flush().ok());
+  f.expect({0}, 1);
 }
 
-TEST(RowStoreFault, LostFirstWriteFailsItsCheck) {
+/// A segment's older life must not pass for the write that was lost.
+TEST(RowStoreFault, LostWriteFailsItsCheck) {
+  StoreFixture f;
+  f.options.rows = 20000;
+  f.options.maxWrites = 20000;
+  f.fit();
+  f.open();
+  uint32_t each = static_cast<uint32_t>(
+      f.options.geometry.recordsPerSegment(f.options.storeBytes));
+  auto rows = range(0, each); // a segment full of them, again and again
+  uint32_t versions = 0;
+  while (f.store->counters().bytesWritten <
+         uint64_t(f.options.geometry.segments + 1) *
+             f.options.geometry.segmentBytes)
+    ASSERT_TRUE(f.write(rows, ++versions).ok());
+  f.device->add({Fault::Lost, Kind::Write, f.device->writes(), always, 0, 0});
+  ASSERT_TRUE(f.write(rows, versions).ok()); // even the same values
+  std::vector<char> out;
+  EXPECT_EQ(f.read({8}, out).code(), TRC_CORRUPT);
+}
+
+/// Nor must what an earlier run left there, and no checkpoint named.
+TEST(RowStoreFault, LostWriteAfterReopeningFailsItsCheck) {
   StoreFixture f;
   f.open();
-  f.device->add({Fault::Lost, Kind::Write, 0, 1, 0, 0});
-  ASSERT_TRUE(f.write({8}, 1).ok());
+  ASSERT_TRUE(f.write(range(0, 500), 1).ok());
+  ASSERT_TRUE(f.store->flush().ok());
+  f.reopen();
+  f.device->add({Fault::Lost, Kind::Write, f.device->writes(), always, 0, 0});
+  ASSERT_TRUE(f.write(range(0, 500), 2).ok());
+  ASSERT_TRUE(f.store->flush().ok());
   std::vector<char> out;
   EXPECT_EQ(f.read({8}, out).code(), TRC_CORRUPT);
 }
@@ -144,7 +162,7 @@ TEST(RowStoreFault, EveryFlippedBitIsFound) {
   ASSERT_GE(fd, 0);
   for (int bit = 0; bit < (8 + 20) * 8; ++bit) {
     char c;
-    off_t at = f.options.storeBytes + bit / 8; // row 1
+    off_t at = storeSector + f.options.storeBytes + bit / 8; // row 1
     ASSERT_EQ(pread(fd, &c, 1, at), 1);
     c ^= 1 << bit % 8;
     ASSERT_EQ(pwrite(fd, &c, 1, at), 1);
@@ -159,31 +177,17 @@ TEST(RowStoreFault, EveryFlippedBitIsFound) {
   f.expect({0, 1, 2}, 1);
 }
 
-TEST(RowStoreFault, RecordsOfAnotherStateFail) {
-  StoreFixture f;
-  f.open();
-  ASSERT_TRUE(f.write({3}, 1).ok());
-  ASSERT_TRUE(f.store->saveIndex(f.path("index")).ok());
-  f.options.key = 43;
-  f.open();
-  EXPECT_EQ(f.store->loadIndex(f.path("index")).code(), TRC_MISMATCH);
-  // Even if the list of rows says that the row exists.
-  f.device->add({Fault::Lost, Kind::Write, f.device->writes(), 1, 0, 0});
-  ASSERT_TRUE(f.write({3}, 1).ok());
-  std::vector<char> out;
-  EXPECT_EQ(f.read({3}, out).code(), TRC_CORRUPT);
-}
-
 TEST(RowStoreFault, FailedFlushPoisons) {
   StoreFixture f;
   f.open();
   ASSERT_TRUE(f.write({3}, 1).ok());
+  uint64_t flushes = f.device->flushes();
   f.device->failFlush(EIO);
   EXPECT_EQ(f.store->flush().code(), TRC_IO);
-  EXPECT_EQ(f.device->flushes(), 1u);
+  EXPECT_EQ(f.device->flushes(), flushes + 1);
   f.device->failFlush(0); // the device is fine again; the pages may be gone
   EXPECT_EQ(f.store->flush().code(), TRC_IO);
-  EXPECT_EQ(f.device->flushes(), 1u); // never tried again
+  EXPECT_EQ(f.device->flushes(), flushes + 1); // never tried again
   EXPECT_EQ(f.write({4}, 1).code(), TRC_IO);
 }
 
@@ -191,23 +195,62 @@ TEST(RowStoreFault, TruncatedFileIsAnError) {
   StoreFixture f(DeviceOptions::Backend::Threads);
   f.open();
   ASSERT_TRUE(f.write({900}, 1).ok());
+  RowStore::Image image;
+  ASSERT_TRUE(f.checkpoint(1, image).ok());
   ASSERT_EQ(truncate(f.path("rows").c_str(), 4096), 0);
   std::vector<char> out;
   Status s = f.read({900}, out);
   EXPECT_EQ(s.code(), TRC_IO);
   EXPECT_NE(s.message().find("row 900 "), std::string::npos) << s.message();
+  f.options.create = false;
+  s = RowStore::open(*f.device, f.options).takeStatus();
+  EXPECT_EQ(s.code(), TRC_CORRUPT);
+  EXPECT_NE(s.message().find("cut off"), std::string::npos) << s.message();
 }
 
 TEST(RowStoreFault, ScanStopsAtADamagedRow) {
   StoreFixture f;
   f.payload(1200);
   f.open();
-  ASSERT_TRUE(f.write(range(0, 50), 1).ok());
   f.device->add({Fault::Torn, Kind::Write, f.device->writes(), 1, 0, 512});
-  ASSERT_TRUE(f.write({20}, 2).ok());
-  Status s =
-      f.store->scan(0, 50, [](uint32_t, const char *) -> Status { return {}; });
+  ASSERT_TRUE(f.write(range(0, 50), 1).ok());
+  ASSERT_TRUE(f.store->flush().ok());
+  Status s = f.store->scan([](uint32_t, const char *) -> Status { return {}; });
   EXPECT_EQ(s.code(), TRC_CORRUPT);
+  EXPECT_NE(s.message().find("row "), std::string::npos) << s.message();
+}
+
+/// The file system of the index files is full; the checkpoint before stays.
+TEST(RowStoreFault, FullFolderFailsTheCheckpointOnly) {
+  StoreFixture f;
+  f.open();
+  ASSERT_TRUE(f.write(range(0, 100), 1).ok());
+  RowStore::Image image, none;
+  ASSERT_TRUE(f.checkpoint(1, image).ok());
+  ASSERT_TRUE(f.write(range(0, 100), 2).ok());
+  uint64_t step = 0; // of creating, writing, syncing, renaming, syncing
+  for (Status s(TRC_NO_SPACE, ""); !s.ok(); ++step) {
+    CrashFolder folder(f.folder.path.string());
+    folder.failAt(step, ENOSPC);
+    s = f.checkpoint(2 + step, none);
+    if (s.ok())
+      continue;
+    EXPECT_EQ(s.code(), TRC_NO_SPACE) << step;
+    EXPECT_NE(s.message().find(f.folder.path.string()), std::string::npos)
+        << s.message();
+  }
+  EXPECT_GE(step, 6u);
+  ASSERT_TRUE(f.store->forget(1 + step).ok());  // the one that went through
+  ASSERT_TRUE(f.write(range(50, 100), 3).ok()); // the store goes on
+  RowStore::Image third;
+  Status s = f.checkpoint(100, third);
+  ASSERT_TRUE(s.ok()) << s.message();
+  f.reopen();
+  ASSERT_TRUE(f.store->adopt(image, false).ok());
+  s = f.store->adopt(third, true);
+  ASSERT_TRUE(s.ok()) << s.message();
+  f.expect(range(0, 50), 2);
+  f.expect(range(50, 100), 3);
 }
 
 } // namespace

@@ -1,0 +1,173 @@
+"""_tensor.py - Other packages' arrays as pointers, without a copy.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+numpy arrays, torch tensors and everything with __dlpack__ are looked at in place: address, shape, strides and type. A DLPack capsule is only
+peeked at, never consumed; the view keeps it, and so the memory, alive for as long as the call needs it.
+"""
+import ctypes
+from ctypes import c_char_p, c_int64, c_void_p, py_object
+
+import numpy as np
+
+from . import _abi
+from .errors import BadArgument
+
+_kinds = {"i": _abi.INT, "u": _abi.UINT, "f": _abi.FLOAT}
+_devices = {1: "the CPU", 2: "CUDA device", 3: "pinned host memory", 4: "OpenCL device", 7: "Vulkan device", 8: "Metal device",
+            10: "ROCm device", 13: "CUDA managed memory", 14: "oneAPI device"}
+# Host memory under another name is as good as the CPU's own.
+_host = {1, 3, 11, 13}
+
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.argtypes, _pointer.restype = [py_object, c_char_p], c_void_p
+_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_is_valid.argtypes, _is_valid.restype = [py_object, c_char_p], ctypes.c_int
+
+
+class View:
+    """Where an array lies. strides count elements; None: compact, row-major."""
+
+    __slots__ = ("address", "shape", "strides", "code", "bits", "keep")
+
+    def __init__(self, address, shape, strides, code, bits, keep):
+        self.address, self.shape, self.strides = address, shape, strides
+        self.code, self.bits, self.keep = code, bits, keep
+
+    @property
+    def compact(self):
+        if self.strides is None:
+            return True
+        expected = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.strides)):
+            if size > 1 and stride != expected:
+                return False
+            expected *= max(size, 1)
+        return True
+
+    def type_name(self):
+        return {_abi.INT: "int", _abi.UINT: "uint", _abi.FLOAT: "float"}.get(self.code, f"type {self.code} of ") + str(self.bits)
+
+
+def _refuse_device(what, device, number):
+    name = _devices.get(device, f"device type {device}")
+    name = name if device == 3 else f"{name} {number}"
+    raise BadArgument(f"{what} is on {name}; this artifact runs on the CPU: pass .cpu(), or compute the dense part there")
+
+
+def _of_numpy(array, what, writable):
+    interface = array.__array_interface__
+    kind = array.dtype.kind
+    if kind not in _kinds or not array.dtype.isnative:
+        raise BadArgument(f"{what} has dtype {array.dtype}; integers or floats in native byte order are needed")
+    address, read_only = interface["data"]
+    if writable and read_only:
+        raise BadArgument(f"{what} is read-only; outputs are written to it")
+    strides, size = None, array.itemsize
+    if interface["strides"] is not None:
+        if any(s % size for s in array.strides):
+            raise BadArgument(f"{what} has strides {array.strides} that are no multiple of its items' {size} bytes")
+        strides = tuple(s // size for s in array.strides)
+    return View(address, array.shape, strides, _kinds[kind], size * 8, array)
+
+
+def _of_torch(tensor, what):
+    if tensor.device.type != "cpu":
+        place = "a meta device, without data" if tensor.device.type == "meta" else str(tensor.device)
+        raise BadArgument(f"{what} is on {place}; this artifact runs on the CPU: pass .cpu(), or compute the dense part there")
+    name = str(tensor.dtype)[6:]  # "torch.float32"
+    kind, bits = name.rstrip("0123456789"), name.lstrip("abcdefghijklmnopqrstuvwxyz_")
+    codes = {"float": _abi.FLOAT, "int": _abi.INT, "uint": _abi.UINT}
+    if kind not in codes or not bits:
+        raise BadArgument(f"{what} has dtype {tensor.dtype}; integers or floats are needed: convert with .to()")
+    strides = None if tensor.is_contiguous() else tensor.stride()
+    return View(tensor.data_ptr(), tuple(tensor.shape), strides, codes[kind], int(bits), tensor)
+
+
+def _of_dlpack(array, what):
+    if hasattr(array, "__dlpack_device__"):
+        device, number = array.__dlpack_device__()
+        if int(device) not in _host:
+            _refuse_device(what, int(device), number)
+    capsule = array.__dlpack__()
+    if not _is_valid(capsule, b"dltensor"):
+        raise BadArgument(f"{what}: its __dlpack__ gave no capsule named 'dltensor'")
+    tensor = ctypes.cast(_pointer(capsule, b"dltensor"), ctypes.POINTER(_abi.DLTensor)).contents
+    if tensor.device.device_type not in _host:
+        _refuse_device(what, tensor.device.device_type, tensor.device.device_id)
+    if tensor.dtype.lanes != 1:
+        raise BadArgument(f"{what} has vector elements; plain integers or floats are needed")
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
+    # The array itself as well: the capsule's owner may only borrow.
+    return View((tensor.data or 0) + tensor.byte_offset, shape, strides, tensor.dtype.code, tensor.dtype.bits, (capsule, array))
+
+
+def view(array, what, writable=False):
+    """`array` in place, or BadArgument that names `what`."""
+    if isinstance(array, np.ndarray):
+        return _of_numpy(array, what, writable)
+    if hasattr(array, "data_ptr") and hasattr(array, "is_contiguous"):
+        return _of_torch(array, what)
+    if hasattr(array, "__dlpack__"):
+        return _of_dlpack(array, what)
+    raise BadArgument(f"{what} is a {type(array).__name__}; a numpy array or a tensor with __dlpack__ is needed")
+
+
+def ids(values, what):
+    """Ids or offsets: one dimension, int32 or int64, contiguous. Lists and other layouts are copied, as submit copies anyway."""
+    if isinstance(values, (list, tuple, range)):
+        values = np.asarray(values, dtype=np.int64)
+    seen = view(values, what)
+    if seen.code != _abi.INT or seen.bits not in (32, 64):
+        raise BadArgument(f"{what} has dtype {seen.type_name()}; int32 or int64 is needed")
+    return _flat(values, seen, what)
+
+
+def floats(values, what):
+    if isinstance(values, (list, tuple)):
+        values = np.asarray(values, dtype=np.float32)
+    seen = view(values, what)
+    if seen.code != _abi.FLOAT or seen.bits != 32:
+        raise BadArgument(f"{what} has dtype {seen.type_name()}; float32 is needed")
+    return _flat(values, seen, what)
+
+
+def _flat(values, seen, what):
+    if len(seen.shape) != 1:
+        raise BadArgument(f"{what} has shape {list(seen.shape)}; one dimension is needed")
+    if seen.compact:
+        return seen
+    if isinstance(values, np.ndarray):
+        return view(np.ascontiguousarray(values), what)
+    if hasattr(values, "contiguous"):
+        return view(values.contiguous(), what)
+    raise BadArgument(f"{what} is not contiguous")
+
+
+class Pointers:
+    """DLTensors of one call, and what they point to."""
+
+    def __init__(self, views):
+        count = len(views)
+        self.views = views  # keeps the memory
+        self.tensors = (_abi.DLTensor * count)()
+        self.pointers = (ctypes.POINTER(_abi.DLTensor) * count)()
+        numbers = []
+        for seen in views:
+            numbers += seen.shape
+            numbers += seen.strides or ()
+        self.numbers = (c_int64 * max(1, len(numbers)))(*numbers)
+        base, at = ctypes.addressof(self.numbers), 0
+        for i, seen in enumerate(views):
+            tensor = self.tensors[i]
+            tensor.data = seen.address
+            tensor.device.device_type = _abi.CPU
+            tensor.ndim = ndim = len(seen.shape)
+            tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes = seen.code, seen.bits, 1
+            tensor.shape = ctypes.cast(base + at * 8, ctypes.POINTER(c_int64))
+            at += ndim
+            if seen.strides is not None:
+                tensor.strides = ctypes.cast(base + at * 8, ctypes.POINTER(c_int64))
+                at += ndim
+            self.pointers[i] = ctypes.pointer(tensor)

@@ -1,0 +1,359 @@
+"""modules.py - EmbeddingBagCollection and EmbeddingCollection on a session.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+The rows live in the session, not in parameters: forward fetches pooled outputs, backward hands their gradients over and the rows are
+updated there, by the optimizer that was compiled in. So a batch has exactly one backward; the modules tell when it has none or two.
+"""
+import os
+import warnings
+import weakref
+
+import torch
+from torch import nn
+
+from .. import compiler, session as sessions
+from ..errors import BadArgument, OutOfOrder, Unsupported
+from . import configs, tensors
+
+
+class FusedOptimizer(torch.optim.Optimizer):
+    """Stands for the optimizer inside the session: schedulers drive its learning rate. step and zero_grad have nothing to do.
+
+    lr is that of the tables where they share one, else a factor that starts at 1.
+    """
+
+    def __init__(self, anchor, rates):
+        rates = list(rates)
+        self._base = rates[0] if len(set(rates)) == 1 and rates[0] else 1.0
+        super().__init__([anchor], {"lr": self._base})
+
+    def scale(self):
+        return float(self.param_groups[0]["lr"]) / self._base
+
+    def step(self, closure=None):
+        return closure() if closure is not None else None
+
+    def zero_grad(self, set_to_none=True):
+        pass
+
+
+class _Call:
+    """One batch between forward and backward. Dies with the graph."""
+
+    def __init__(self, module, ticket, out):
+        self.module, self.ticket, self.out, self.over = module, ticket, out, False
+        self.weights = []  # (feature's place, weights, values of its rows, offsets)
+
+    def backward(self, gradients):
+        if torch.is_grad_enabled():
+            raise Unsupported("backward with create_graph=True: the rows are updated in backward, and the update has no derivative")
+        if self.over:
+            raise OutOfOrder("a second backward through the same batch (retain_graph=True): its rows were updated by the first; add the losses "
+                             "and call backward once, or run forward again")
+        self.module._backward(self.ticket, gradients)
+        self.over = True
+
+
+class _Lookup(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, call, anchor, *weights):
+        ctx.call = call
+        out = tuple(call.out)
+        call.out = None  # the graph holds the call: no circle
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        call = ctx.call
+        of_weights = call.module._weight_gradients(call, gradients)
+        call.backward(gradients)
+        return (None, None, *of_weights)
+
+
+class _Collection(nn.Module):
+    _pooled = True
+    _group = "embedding_bags"
+
+    def __init__(self, tables=None, is_weighted=False, device=None, *, spec=None, library=None, optimizer="rowwise_adagrad", batch_size=2048,
+                 max_ids=64, ids_per_batch=None, weight_gradients=False, memory=None, plan=None, model=None, state=None, mode="train",
+                 fresh=False, from_checkpoint=None, init_from=None, threads=0, log=None, **set):
+        """tables: TorchRec's configs or ours; or a spec (dict, path or text) without a head; or a library that is compiled already.
+
+        batch_size, max_ids (of one bag; a dict by feature), ids_per_batch: bounds that the pipeline is sized for. optimizer: its name, a dict with lr
+        and eps, or one of these by table. memory, plan: these parts of the spec. model: names library and state. Other keywords change keys
+        of the spec, as in terrace.compile.
+        """
+        super().__init__()
+        if device is not None and torch.device(device).type not in ("cpu", "meta"):
+            raise BadArgument(f"device {device}: the tables live in the session, on the CPU and its tiers; move the outputs instead")
+        if sum(x is not None for x in (tables, spec, library)) != 1:
+            raise BadArgument("give one of tables, spec and library")
+        model = model or ("ebc" if self._pooled else "ec")
+        self._configs, self._is_weighted, self.notes = list(tables or []), is_weighted, []
+        outputs = None
+        if tables is not None:
+            made = configs.convert(self._configs, weighted=is_weighted, pooled=self._pooled, optimizer=optimizer, max_ids=max_ids)
+            self.notes, outputs = made.notes, made.outputs
+            for note in self.notes:
+                warnings.warn(f"not carried over from the configs: {note}")
+            features = made.features
+            if weight_gradients:  # the rows themselves come along, for their products with the outputs' gradients
+                features = features + [{**f, "name": f["name"] + ".rows", "column": f.get("column", f["name"]), "pooling": "none"}
+                                       for f in features if f.get("weights")]
+                for feature in features[len(outputs):]:
+                    del feature["weights"]
+            spec = {"model": model, "batch": {"size": batch_size}, "tables": made.tables, "features": features}
+            if ids_per_batch is not None:
+                spec["batch"]["max_ids"] = ids_per_batch
+            for key, value in (("memory", memory), ("plan", plan)):
+                if value is not None:
+                    spec[key] = value
+            folder = os.path.dirname(os.path.abspath(os.fspath(state))) if state is not None else os.getcwd()
+            os.makedirs(folder, exist_ok=True)
+            library = compiler.compile(spec, os.path.join(folder, model + ".so"), **set)
+        elif spec is not None:
+            library = compiler.compile(spec, **set)
+        elif set:
+            raise BadArgument(f"{', '.join(set)}: a library is compiled already")
+        self.session = sessions.load(library, state, mode, fresh=fresh, from_checkpoint=from_checkpoint, init_from=init_from, threads=threads,
+                                     log=log)
+        try:
+            self._match(outputs)
+        except BaseException:
+            self.session.close()
+            raise
+        # Not a parameter: state_dict and optimizers of the dense part must not see it.
+        self._anchor = torch.zeros(0, requires_grad=True)
+        self.fused_optimizer = FusedOptimizer(self._anchor, [t.optimizer.get("lr", 1.0) for t in self.session.tables.values()])
+        self._scale, self._live = None, None
+        self.session._recalls.add(self)
+
+    def _match(self, outputs):
+        """Which of the model's features are whose outputs."""
+        if self.session.head is not None:
+            raise BadArgument(f"model '{self.session.model}' has a head of its own ({self.session.head}); a collection takes one without")
+        if outputs is None:
+            outputs = [configs.Output(f.name, f.column, f.name) for f in self.session.features]
+        self._outputs = outputs
+        infos = self.session.features[:len(outputs)]
+        if any((f.pooling == "none") == self._pooled for f in infos):
+            raise BadArgument("pooling none goes with EmbeddingCollection, every other with EmbeddingBagCollection: this model mixes them"
+                              if len({f.pooling == "none" for f in infos}) > 1 else
+                              f"this model has {'no pooling' if self._pooled else 'pooling'}; use "
+                              f"{'EmbeddingCollection' if self._pooled else 'EmbeddingBagCollection'}")
+        self._dims = [f.dim for f in infos]
+        self._twins = {}  # place of a weighted feature -> that of its rows
+        for i, f in enumerate(self.session.features[len(outputs):], len(outputs)):
+            self._twins[next(k for k, g in enumerate(infos) if g.name == f.name[:-len(".rows")])] = i
+
+    # -- TorchRec's view ----------------------------------------------------------------------------------------------------------------
+
+    def is_weighted(self):
+        return self._is_weighted
+
+    @property
+    def device(self):
+        return torch.device("cpu")
+
+    def extra_repr(self):
+        return f"{self.session!r}, tables={list(self.session.tables)}"
+
+    def _apply(self, fn, recurse=True):
+        return self  # .to() and .half() of a parent: the rows stay where they are
+
+    # -- batches ------------------------------------------------------------------------------------------------------------------------
+
+    def submit(self, batch):
+        """Queues a batch ahead of its forward; returns the ticket for forward(batch, ticket=...)."""
+        return self._submit(tensors.Bags(batch, self._is_weighted))
+
+    def _submit(self, bags):
+        given = []
+        for output, feature in zip(self._outputs, self.session.features):
+            values, offsets, weights = bags.of(output.feature)
+            if feature.weights is None:
+                weights = None  # as TorchRec: weights of an unweighted collection are left alone
+            elif weights is None:
+                raise BadArgument(f"feature '{output.feature}' is weighted, but the batch has no weights for it")
+            given.append((values, offsets, weights))
+        for place in self._twins:
+            given.append((*given[place][:2], None))
+        return self.session.submit(given)
+
+    def recall(self):
+        """Lets go of a batch whose outputs nobody holds any more."""
+        if self._live is not None:
+            ticket, call = self._live
+            if call() is None:
+                self.session.abandon(ticket)
+                self._live = None
+            elif call().over:
+                self._live = None
+
+    def skip(self):
+        """Ends the batch whose forward came last without a step."""
+        if self._live is not None:
+            ticket, call = self._live
+            if call() is not None:
+                call().over = True
+            self._live = None
+            self.session.abandon(ticket)
+
+    def _run(self, batch, ticket):
+        self.recall()
+        if self._live is not None:
+            raise OutOfOrder(f"forward again before backward of the batch before (ticket {self._live[0]}): call backward on its loss, or skip() "
+                             "where it is not to be applied. Two lookups of one step go into one batch")
+        bags = tensors.Bags(batch, self._is_weighted)
+        session, own = self.session, ticket is None
+        if own:
+            ticket = self._submit(bags)
+        samples, rows = session._ticket(ticket, "forward")
+        out, views = self._allocate(samples, rows)
+        try:
+            session.forward(ticket, views)
+        except BaseException:
+            if own:  # nobody else knows the ticket
+                session.abandon(ticket)
+            raise
+        weights = [w for w in (bags.of(o.feature)[2] for o, f in zip(self._outputs, session.features) if f.weights is not None)
+                   if isinstance(w, torch.Tensor) and w.requires_grad]
+        if not (torch.is_grad_enabled() and self.training and session.mode == "train"):
+            session.release(ticket)
+            return bags, out
+        if weights and not self._twins:
+            session.abandon(ticket)
+            raise Unsupported("gradients to per-sample weights are only computed where asked: weight_gradients=True of the collection; else "
+                              "detach() the weights")
+        call = _Call(self, ticket, out)
+        inputs = []
+        for place, twin in self._twins.items():
+            values, offsets, weight = bags.of(self._outputs[place].feature)
+            call.weights.append((place, views[twin], offsets))
+            inputs.append(weight)
+        self._live = (ticket, weakref.ref(call))
+        return bags, list(_Lookup.apply(call, self._anchor, *inputs))
+
+    def _backward(self, ticket, gradients):
+        session = self.session
+        scale = self.fused_optimizer.scale()
+        if scale != self._scale:
+            session.set_lr(scale)
+            self._scale = scale
+        views = self._split(gradients)
+        for place, twin in self._twins.items():
+            rows = session._ticket(ticket, "backward")[1][twin]
+            views.append(torch.zeros(1).expand(rows, self._dims[place]))
+        try:
+            session.backward(ticket, views)
+        finally:
+            if self._live is not None and self._live[0] == ticket:
+                self._live = None
+            session.abandon(ticket)  # where it failed
+
+    def _weight_gradients(self, call, gradients):
+        if not call.weights:
+            return ()
+        views, result = self._split(gradients), []
+        for place, rows, offsets in call.weights:
+            lengths = offsets[1:] - offsets[:-1]
+            per_id = torch.repeat_interleave(views[place], lengths, dim=0)
+            products = (rows * per_id).sum(1)
+            pooling = self.session.features[place].pooling
+            if pooling == "mean":
+                products = products / torch.repeat_interleave(lengths, lengths)
+            elif pooling != "sum":
+                raise Unsupported(f"gradients to the weights of pooling {pooling}; sum and mean have them")
+            result.append(products)
+        return result
+
+    # -- state --------------------------------------------------------------------------------------------------------------------------
+
+    def get_extra_state(self):
+        """In a parent's state_dict: which moment of the tables it goes with. The rows are in the session's checkpoints."""
+        return {"terrace": 1, "model": self.session.model, "step": self.session.step}
+
+    def set_extra_state(self, state):
+        if isinstance(state, dict) and state.get("step") != self.session.step:
+            raise OutOfOrder(f"this state_dict goes with step {state.get('step')} of the tables of '{self.session.model}', which are at step "
+                             f"{self.session.step}; open the session at that checkpoint (from_checkpoint='ckpt-{state.get('step')}')")
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        from . import state
+        extra = prefix + "_extra_state"
+        if extra in state_dict:
+            self.set_extra_state(state_dict[extra])
+            return
+        report = state.load_into(self, {k[len(prefix):]: v for k, v in state_dict.items() if k.startswith(prefix)})
+        missing_keys += [prefix + k for k in report.missing]
+        unexpected_keys += [prefix + k for k in report.unexpected]
+        error_msgs += report.mismatched
+
+    def checkpoint(self, dense=None, optimizer=None, extra=None, *, keep=3):
+        """Session.checkpoint."""
+        return self.session.checkpoint(dense, optimizer, extra, keep=keep)
+
+    def close(self):
+        self.session.close()
+
+
+class EmbeddingBagCollection(_Collection):
+    """forward(KeyedJaggedTensor) -> KeyedTensor, or forward(dict of (values, offsets[, weights])) -> dict, as TorchRec's."""
+
+    def embedding_bag_configs(self):
+        return self._configs
+
+    def _allocate(self, samples, rows):
+        whole = torch.empty((samples, sum(self._dims)), dtype=torch.float32)
+        views = list(torch.split(whole, self._dims, dim=1))
+        views += [torch.empty((rows[t], self._dims[p]), dtype=torch.float32) for p, t in self._twins.items()]
+        return [whole], views
+
+    def _split(self, gradients):
+        return list(torch.split(gradients[0], self._dims, dim=1))
+
+    def forward(self, features, ticket=None):
+        bags, (whole, ) = self._run(features, ticket)
+        names = [o.name for o in self._outputs]
+        if isinstance(features, dict):
+            return dict(zip(names, torch.split(whole, self._dims, dim=1)))
+        return tensors.keyed(bags.source, names, self._dims, whole)
+
+
+class EmbeddingCollection(_Collection):
+    """forward(KeyedJaggedTensor) -> dict of JaggedTensors, or forward(dict of (values, offsets)) -> dict of [ids, dim], as TorchRec's."""
+
+    _pooled = False
+    _group = "embeddings"
+
+    def __init__(self, tables=None, device=None, need_indices=False, **options):
+        if options.get("is_weighted") or options.get("weight_gradients"):
+            raise BadArgument("an EmbeddingCollection has no weights: nothing is pooled")
+        super().__init__(tables, device=device, **options)
+        self._need_indices = need_indices
+
+    def embedding_configs(self):
+        return self._configs
+
+    def embedding_dim(self):
+        return self._dims[0]
+
+    def need_indices(self):
+        return self._need_indices
+
+    def _allocate(self, samples, rows):
+        views = [torch.empty((n, d), dtype=torch.float32) for n, d in zip(rows, self._dims)]
+        return views, views
+
+    def _split(self, gradients):
+        return list(gradients)
+
+    def forward(self, features, ticket=None):
+        bags, outs = self._run(features, ticket)
+        result = {}
+        for output, values in zip(self._outputs, outs):
+            ids, offsets, _ = bags.of(output.feature)
+            lengths = offsets[1:] - offsets[:-1]
+            result[output.name] = tensors.jagged(bags.source, values, lengths, ids if self._need_indices else None)
+        return result

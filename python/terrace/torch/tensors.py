@@ -1,0 +1,115 @@
+"""tensors.py - Jagged inputs and keyed outputs, TorchRec's or plain.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+Inputs are told apart by their methods, so that TorchRec is not imported for them. Where the input is TorchRec's, so is the output.
+"""
+import sys
+
+import torch
+
+from ..errors import BadArgument
+
+
+class KeyedTensor:
+    """Outputs of several features side by side; the part of TorchRec's KeyedTensor that models use."""
+
+    def __init__(self, keys, length_per_key, values):
+        self._keys, self._lengths, self._values = list(keys), list(length_per_key), values
+        self._offsets = [0]
+        for length in self._lengths:
+            self._offsets.append(self._offsets[-1] + length)
+
+    def keys(self):
+        return self._keys
+
+    def values(self):
+        return self._values
+
+    def length_per_key(self):
+        return self._lengths
+
+    def offset_per_key(self):
+        return self._offsets
+
+    def key_dim(self):
+        return 1
+
+    def __getitem__(self, key):
+        i = self._keys.index(key)
+        return self._values[:, self._offsets[i]:self._offsets[i + 1]]
+
+    def to_dict(self):
+        return dict(zip(self._keys, torch.split(self._values, self._lengths, dim=1)))
+
+
+def keyed(source, keys, lengths, values):
+    """A KeyedTensor of the kind that goes with the input `source`."""
+    if type(source).__module__.startswith("torchrec."):
+        return sys.modules["torchrec.sparse.jagged_tensor"].KeyedTensor(keys=list(keys), length_per_key=list(lengths), values=values)
+    return KeyedTensor(keys, lengths, values)
+
+
+def jagged(source, values, lengths, weights=None):
+    """A JaggedTensor where the input is TorchRec's, else the values alone."""
+    if type(source).__module__.startswith("torchrec."):
+        return sys.modules["torchrec.sparse.jagged_tensor"].JaggedTensor(values=values, lengths=lengths, weights=weights)
+    return values
+
+
+def is_keyed_jagged(batch):
+    return all(hasattr(batch, name) for name in ("keys", "values", "offsets", "weights_or_none", "stride"))
+
+
+def is_jagged(bag):
+    return all(hasattr(bag, name) for name in ("values", "offsets", "weights_or_none")) and callable(bag.values)
+
+
+class Bags:
+    """A batch by input feature: values, offsets from 0, weights or None."""
+
+    def __init__(self, batch, weighted):
+        self.source, self.weighted = batch, weighted
+        self.bags = {}
+        if is_keyed_jagged(batch):
+            self._keyed(batch)
+        elif isinstance(batch, dict):
+            for name, bag in batch.items():
+                self.bags[name] = self._one(name, bag)
+        else:
+            raise BadArgument(f"the batch is a {type(batch).__name__}; a KeyedJaggedTensor, or a dict of (values, offsets[, weights]), is needed")
+
+    def _keyed(self, batch):
+        if getattr(batch, "variable_stride_per_key", lambda: False)():
+            raise BadArgument("the KeyedJaggedTensor has another number of samples per key (variable stride); expand it first")
+        if getattr(batch, "inverse_indices_or_none", lambda: None)() is not None:
+            raise BadArgument("the KeyedJaggedTensor has inverse indices; expand it first (`dedup` in the spec finds equal bags itself)")
+        keys, samples, offsets = batch.keys(), batch.stride(), batch.offsets()
+        values, weights = batch.values(), batch.weights_or_none()
+        # All features at once: row i has the offsets of key i from its own start.
+        rows = offsets.unfold(0, samples + 1, samples) if samples else offsets[:1].expand(len(keys), 1)
+        starts = rows[:, 0].tolist() + [values.shape[0]]
+        own = rows - rows[:, :1]
+        for i, key in enumerate(keys):
+            begin, end = starts[i], starts[i + 1]
+            self.bags[key] = (values[begin:end], own[i], weights[begin:end] if weights is not None else None)
+
+    @staticmethod
+    def _one(name, bag):
+        if is_jagged(bag):
+            return bag.values(), bag.offsets(), bag.weights_or_none()
+        if isinstance(bag, torch.Tensor):
+            if bag.dim() > 2 or bag.dim() == 0:
+                raise BadArgument(f"feature '{name}' has shape {list(bag.shape)}; [samples] or [samples, ids] is needed where there are no offsets")
+            width = bag.shape[1] if bag.dim() == 2 else 1
+            return bag.reshape(-1), torch.arange(bag.shape[0] + 1) * width, None
+        if isinstance(bag, (tuple, list)) and len(bag) in (2, 3):
+            values, offsets = (t if isinstance(t, torch.Tensor) else torch.as_tensor(t, dtype=torch.int64) for t in bag[:2])
+            return values, offsets, bag[2] if len(bag) == 3 else None
+        raise BadArgument(f"feature '{name}' is a {type(bag).__name__}; a tensor of ids, (values, offsets[, weights]) or a JaggedTensor is needed")
+
+    def of(self, feature):
+        bag = self.bags.get(feature)
+        if bag is None:
+            raise BadArgument(f"the batch has no feature '{feature}'; it has {', '.join(map(str, self.bags))}")
+        return bag
