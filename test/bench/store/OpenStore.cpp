@@ -28,6 +28,7 @@ Status OpenStore::open() {
   if (error)
     return Status::ioError("cannot make the folder", folder, error.value());
   DeviceOptions d;
+  d.backend = backend;
   d.depth = ioDepth;
   d.bufferBytes = static_cast<uint32_t>(deviceBufferBytes(storeBytes()));
   auto inner = openDevice(d);
@@ -44,7 +45,7 @@ Status OpenStore::open() {
   o.writeSlots = writeSlots;
   o.maxWrites = work.batchRows;
   o.depth = ioDepth;
-  o.geometry = storeGeometry(work.rows, storeBytes(), spaceFactor);
+  o.geometry = geometry();
   o.key = Workload::hash(work.seed);
   o.create = true;
   o.folder = folder;

@@ -22,8 +22,10 @@ constexpr double spaceFactor = storeFill(1, 0.5);
 
 class OpenStore {
 public:
-  OpenStore(const Workload &workload, std::string folder)
-      : work(workload), folder(std::move(folder)) {}
+  using Backend = DeviceOptions::Backend;
+  OpenStore(const Workload &workload, std::string folder,
+            Backend backend = Backend::Auto)
+      : work(workload), folder(std::move(folder)), backend(backend) {}
   ~OpenStore();
 
   /// Opens a fresh store, writes version 0 of all rows, makes them durable.
@@ -32,6 +34,9 @@ public:
   RowStore &rows() { return *store; }
   PlanningDevice &io() { return *device; }
   std::string path() const { return folder + "/rows"; }
+  StoreGeometry geometry() const {
+    return storeGeometry(work.rows, storeBytes(), spaceFactor);
+  }
   uint32_t storeBytes() const {
     return static_cast<uint32_t>(recordBytes(work.payload));
   }
@@ -43,6 +48,7 @@ public:
 private:
   Workload work;
   std::string folder;
+  Backend backend;
   std::unique_ptr<PlanningDevice> device;
   std::unique_ptr<RowStore> store;
 };

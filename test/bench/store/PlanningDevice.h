@@ -57,6 +57,10 @@ public:
     while (request.complete(static_cast<int32_t>(request.bytes), zeros.data()));
   }
   Status flush(uint32_t file) override { return inner->flush(file); }
+  const char *mapped(uint32_t file, uint64_t offset,
+                     uint64_t bytes) const override {
+    return inner->mapped(file, offset, bytes);
+  }
   uint32_t depth() const override { return inner->depth(); }
   uint32_t bufferBytes() const override { return inner->bufferBytes(); }
   std::string describe() const override { return inner->describe(); }

@@ -17,8 +17,9 @@ namespace trc::bench {
 
 class StoreReads final : public Variant {
 public:
-  StoreReads(const Workload &workload, std::string folder)
-      : work(workload), opened(workload, std::move(folder)) {}
+  StoreReads(const Workload &workload, std::string folder,
+             OpenStore::Backend backend = OpenStore::Backend::Auto)
+      : work(workload), opened(workload, std::move(folder), backend) {}
 
   Status prepare(std::string &note) override;
   Status run(uint64_t batch, Measured &sum) override;
