@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/mman.h>
@@ -43,45 +42,24 @@ public:
       return Status::ioError("cannot map", path, errno);
     base = static_cast<char *>(mapped);
     ::madvise(base, bytes, MADV_RANDOM);
+    out.resize(uint64_t(work.batchRows) * work.payload);
 
-    note = "rows/s";
-    double best = 0;
-    uint32_t bestThreads = 1;
-    uint64_t trial = trialBatch;
-    for (uint32_t threads : trialThreads) {
-      team = std::make_unique<Team>(threads);
-      Measured m;
-      for (uint32_t i = 0; i < trialBatches; ++i)
-        TRC_RETURN_IF_ERROR(run(trial++, m));
-      double rate = static_cast<double>(m.rows) / m.seconds;
-      char text[64];
-      std::snprintf(text, sizeof text, " %u: %.0f", threads, rate);
-      note += text;
-      if (rate > best) {
-        best = rate;
-        bestThreads = threads;
-      }
-    }
-    team = std::make_unique<Team>(bestThreads);
-    note = std::to_string(bestThreads) + " threads (" + note + ")";
-    return {};
+    auto best = bestTrial(
+        work, /*withAsync=*/false, team,
+        [this](uint64_t batch, const Trial &) {
+          dropPages();
+          gather(work.batch(batch));
+          return Status();
+        },
+        note);
+    return best.takeStatus();
   }
 
   Status run(uint64_t number, Measured &sum) override {
     std::vector<uint32_t> rows = work.batch(number);
-    out.resize(rows.size() * work.payload);
-    // Without a limit the whole file would come to stay in the page cache.
-    if (!options.limited) {
-      ::madvise(base, bytes, MADV_DONTNEED);
-      ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    }
+    dropPages();
     Meter meter;
-    team->run(
-        static_cast<uint32_t>(rows.size()), [&](uint32_t first, uint32_t last) {
-          for (uint32_t i = first; i < last; ++i)
-            std::memcpy(&out[uint64_t(i) * work.payload],
-                        base + uint64_t(rows[i]) * work.payload, work.payload);
-        });
+    gather(rows);
     meter.add(sum);
     sum.rows += rows.size();
     for (size_t i = 0; i < rows.size(); ++i)
@@ -90,6 +68,23 @@ public:
   }
 
 private:
+  /// Without a limit the whole file would come to stay in the page cache.
+  void dropPages() {
+    if (options.limited)
+      return;
+    ::madvise(base, bytes, MADV_DONTNEED);
+    ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  }
+
+  void gather(const std::vector<uint32_t> &rows) {
+    team->run(
+        static_cast<uint32_t>(rows.size()), [&](uint32_t first, uint32_t last) {
+          for (uint32_t i = first; i < last; ++i)
+            std::memcpy(&out[uint64_t(i) * work.payload],
+                        base + uint64_t(rows[i]) * work.payload, work.payload);
+        });
+  }
+
   Status write() {
     std::error_code error;
     std::filesystem::create_directories(options.folder, error);

@@ -35,9 +35,22 @@ std::unique_ptr<Variant> makeRocksMix(const Workload &workload,
                                       const PeerOptions &options,
                                       Compaction compaction);
 
-/// Batches on which settings are tried: none that is measured has such numbers.
-constexpr uint64_t trialBatch = uint64_t(1) << 40;
-constexpr uint32_t trialThreads[] = {1, 8, 32}, trialBatches = 3;
+/// Settings that a variant tries on batches of reads before it is measured.
+struct Trial {
+  uint32_t threads = 1;
+  bool async = false;
+  double best = 0; // rows per second
+};
+
+/// Reads a batch on the team.
+using TrialRead = std::function<Status(uint64_t batch, const Trial &trial)>;
+
+/// Takes turns with a new batch each, none of which is measured later. Keeps
+/// the best turn of each, for what disturbs only makes slower, and sets up
+/// `team` for the fastest, which it returns.
+Result<Trial> bestTrial(const Workload &workload, bool withAsync,
+                        std::unique_ptr<Team> &team, const TrialRead &read,
+                        std::string &note);
 
 } // namespace trc::bench
 

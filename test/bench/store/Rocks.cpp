@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <mutex>
 #include <rocksdb/cache.h>
@@ -123,39 +122,17 @@ Status Rocks::load() {
 }
 
 Status Rocks::calibrate(std::string &note) {
-  note = "rows/s";
-  double best = 0;
-  uint32_t bestThreads = 1;
-  bool bestAsync = false;
   std::vector<char> out(uint64_t(work.batchRows) * work.payload);
-  uint64_t trial = trialBatch;
-  for (uint32_t threads : trialThreads) {
-    team = std::make_unique<Team>(threads);
-    for (bool async : {false, true}) {
-      reads.async_io = async;
-      double seconds = 0, rows = 0;
-      for (uint32_t i = 0; i < trialBatches; ++i) {
-        std::vector<uint32_t> batch = work.batch(trial++);
-        double start = wallSeconds();
-        TRC_RETURN_IF_ERROR(get(batch, out.data()));
-        seconds += wallSeconds() - start;
-        rows += static_cast<double>(batch.size());
-      }
-      char text[64];
-      std::snprintf(text, sizeof text, " %u%s: %.0f", threads,
-                    async ? "+async" : "", rows / seconds);
-      note += text;
-      if (rows / seconds <= best)
-        continue;
-      best = rows / seconds;
-      bestThreads = threads;
-      bestAsync = async;
-    }
-  }
-  team = std::make_unique<Team>(bestThreads);
-  reads.async_io = bestAsync;
-  note = std::to_string(bestThreads) + " threads" +
-         (bestAsync ? ", async_io" : "") + " (" + note + ")";
+  auto best = bestTrial(
+      work, /*withAsync=*/true, team,
+      [&](uint64_t batch, const Trial &trial) {
+        reads.async_io = trial.async;
+        return get(work.batch(batch), out.data());
+      },
+      note);
+  if (!best.ok())
+    return best.takeStatus();
+  reads.async_io = best->async;
   return {};
 }
 
