@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Benchmarks: prints tables, judges nothing. Usage: run.sh [steps|compile|io|pytorch]; TERRACE_BUILD names the build folder.
+# Benchmarks: prints tables, judges nothing. Usage: run.sh [steps|compile|store|pytorch]; TERRACE_BUILD names the build folder.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export TERRACE_BUILD=${TERRACE_BUILD:-$here/../../build}
 case ${1:-steps} in
-  io) exec "$TERRACE_BUILD/bin/IoBench" "${@:2}" ;;
   compile) exec python3 "$here/compile.py" "${@:2}" ;;
   pytorch)
     python=${TERRACE_PYTHON:-${XDG_CACHE_HOME:-$HOME/.cache}/terrace/torch-2.14.1/bin/python}
@@ -12,5 +11,11 @@ case ${1:-steps} in
     exec "$python" -W ignore "$here/pytorch.py" "${@:2}"
     ;;
   steps) exec python3 "$here/steps.py" "${@:2}" ;;
-  *) echo "usage: tools/dev bench [steps|compile|io|pytorch]" >&2; exit 2 ;;
+  store)
+    # In the build folder, since /tmp is memory on many machines; gone also when it is interrupted.
+    folder=$(mktemp -d "$TERRACE_BUILD/bench-XXXXXX")
+    trap 'rm -rf "$folder"' EXIT
+    "$TERRACE_BUILD/bin/StoreBench" --folder "$folder" "${@:2}"
+    ;;
+  *) echo "usage: tools/dev bench [steps|compile|store|pytorch]" >&2; exit 2 ;;
 esac
