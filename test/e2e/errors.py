@@ -83,7 +83,7 @@ def main():
         print("full disk")
         small = folder / "small"
         small.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)], capture_output=True).returncode == 0
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", str(small)], capture_output=True).returncode == 0
         if mounted:
             try:
                 refused(run("./model", "train", "--fresh", "--state", small / "s", cwd=folder, ok=False), "space")

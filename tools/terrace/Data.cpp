@@ -25,6 +25,13 @@ namespace terrace::tool {
 
 using driver::Outcome;
 
+/// A data file that is not there is the environment's fault.
+static int failData(const trc::Status &status, bool json) {
+  return status.code() == TRC_NOT_FOUND
+             ? fail(Outcome::Environment, status.message(), json)
+             : fail(status, json);
+}
+
 /// A line that is rewritten on a terminal; nothing elsewhere.
 static trc::data::Progress progressLine(const char *what, bool json) {
   if (json || !llvm::sys::Process::StandardErrIsDisplayed())
@@ -77,7 +84,7 @@ int runGenerate(const GenerateVerb &verb, bool json) {
   auto made = trc::data::generateWorkload(options, progress);
   endProgress(progress);
   if (!made.ok())
-    return fail(made.takeStatus(), json);
+    return failData(made.takeStatus(), json);
   if (json) {
     llvm::json::Array statistics;
     for (const trc::data::Statistic &s : made->statistics)
@@ -163,7 +170,7 @@ int runProfile(const ProfileVerb &verb, bool json) {
                 json);
   auto paths = trc::data::expandPaths(patterns);
   if (!paths.ok())
-    return fail(paths.takeStatus(), json);
+    return failData(paths.takeStatus(), json);
   trc::data::ProfileInput input = profileInput(*spec);
   input.files.paths = std::move(*paths);
   if (verb.rows > 0)
@@ -172,7 +179,7 @@ int runProfile(const ProfileVerb &verb, bool json) {
   auto text = trc::data::measureProfile(input, progress);
   endProgress(progress);
   if (!text.ok())
-    return fail(text.takeStatus(), json);
+    return failData(text.takeStatus(), json);
   std::string error;
   if (!writeText(verb.output.empty() ? "-" : verb.output, *text, error))
     return fail(Outcome::Environment, error, json);
@@ -188,15 +195,15 @@ int runProfile(const ProfileVerb &verb, bool json) {
 int runHead(const HeadVerb &verb, bool json) {
   auto paths = trc::data::expandPaths(verb.files);
   if (!paths.ok())
-    return fail(paths.takeStatus(), json);
+    return failData(paths.takeStatus(), json);
   llvm::json::Array files;
   for (const std::string &path : *paths) {
     auto columns = trc::data::columnsOf(path, {});
     if (!columns.ok())
-      return fail(columns.takeStatus(), json);
+      return failData(columns.takeStatus(), json);
     auto source = trc::data::ByteSource::open(path);
     if (!source.ok())
-      return fail(source.takeStatus(), json);
+      return failData(source.takeStatus(), json);
     char separator = trc::data::separatorOf(path);
     trc::data::LineReader lines(std::move(*source), separator == ',');
     std::vector<std::vector<std::string>> rows;
@@ -204,7 +211,7 @@ int runHead(const HeadVerb &verb, bool json) {
     for (int64_t n = 0; n <= verb.rows; ++n) {
       auto more = lines.next(line);
       if (!more.ok())
-        return fail(more.takeStatus(), json);
+        return failData(more.takeStatus(), json);
       if (!*more)
         break;
       if (n == 0)

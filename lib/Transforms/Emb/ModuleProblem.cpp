@@ -295,8 +295,6 @@ LogicalResult Reader::pins() {
   result.lookaheadLoc = locOf(pins, "lookahead_loc");
   if (auto workers = pins.getAs<IntegerAttr>("workers"))
     p.workers = static_cast<int>(workers.getInt());
-  p.storeSpace = emb::storeSpaceOf(module);
-  p.storeRetained = emb::storeRetainedOf(module);
   if (p.workers < 1)
     return module.emitError("workers must be 1 or more, not ") << p.workers;
   if (auto device = pins.getAs<StringAttr>("device"))
@@ -387,6 +385,8 @@ LogicalResult Reader::pins() {
 FailureOr<ModuleProblem> Reader::run() {
   if (auto model = module->getAttrOfType<StringAttr>(emb::EmbDialect::kModel))
     p.model = model.getValue().str();
+  p.storeSpace = emb::storeSpaceOf(module);
+  p.storeRetained = emb::storeRetainedOf(module);
   if (failed(tiers()) || failed(tables()) || failed(step()) || failed(pins()))
     return failure();
   return std::move(result);

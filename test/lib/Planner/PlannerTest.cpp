@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/store/StoreGeometry.h"
 #include "TestProblem.h"
+#include "runtime/store/StoreGeometry.h"
 
 #include "Planner/Explain.h"
 
@@ -220,7 +220,8 @@ TEST(Planner, MovesTablesWhereTheSlowTierIsTooSmall) {
   r = plan(p);
   ASSERT_TRUE(asError(r));
   EXPECT_EQ(asError(r)->tier, 1);
-  EXPECT_EQ(asError(r)->smallest, 30000 * 80);
+  EXPECT_EQ(asError(r)->smallest,
+            int64_t(trc::storeGeometry(30000, 80, p.storeSpace).totalBytes(1)));
 }
 
 // Greedy by time saved per byte fills memory with the dense small table and
