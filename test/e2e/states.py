@@ -206,7 +206,7 @@ def errors(s):
         trainer.wait()
     small = s.folder / "small"
     small.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(small)], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80k", "tmpfs", str(small)], capture_output=True).returncode:
         print("skipped: cannot mount a small tmpfs here")
         return
     try:
