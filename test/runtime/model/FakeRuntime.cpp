@@ -233,11 +233,13 @@ trc_status trc_read_state(trc_session *s, const char *table, int32_t slot,
   return TRC_OK;
 }
 
-trc_status trc_checkpoint(trc_session *s, const void *, uint64_t, uint32_t,
-                          trc_error *) {
-  if (!s->queue.empty())
-    return TRC_OUT_OF_ORDER;
+trc_status trc_checkpoint_begin(trc_session *s, const void *, uint64_t,
+                                uint32_t, trc_error *) {
   control().checkpoints.push_back(s->state->model->step());
+  return TRC_OK;
+}
+
+trc_status trc_checkpoint_wait(trc_session *, int32_t, trc_error *) {
   return TRC_OK;
 }
 

@@ -203,10 +203,7 @@ TEST(Cleaning, MemoryIsDeclared) {
   };
   size_t before = held();
   f.open();
-  uint64_t declared = RowStore::memoryBytes(
-      f.options.rows, f.options.geometry, f.options.storeBytes,
-      f.options.retained, f.options.writeSlots, f.options.maxWrites,
-      f.options.depth);
+  uint64_t declared = f.store->memoryBytes();
   size_t peak = 0;
   std::vector<uint32_t> rows(20000);
   std::vector<char> records(rows.size() * f.options.storeBytes);
