@@ -54,6 +54,7 @@ Result<StateSource> inspect::findRoot(const StateDir &dir,
     return found.takeStatus();
   if (*found)
     return std::move(**found);
+  TRC_RETURN_IF_ERROR(checkIsState(dir));
   return Status(TRC_NOT_FOUND,
                 "the state at '" + dir.path() + "' holds no " +
                     (name.empty() ? "root that can be read" : "closed state") +
@@ -171,7 +172,17 @@ static void describe(const StateSource &root, Generation &stores,
     info.damage = s.message();
 }
 
+Status inspect::checkIsState(const StateDir &dir) {
+  for (const char *name : {"manifest.json", "closed.json", "checkpoints"})
+    if (pathExists(dir.path() + "/" + name))
+      return Status();
+  return Status(TRC_NOT_FOUND, "'" + dir.path() +
+                                   "' is no state: it holds no manifest.json; "
+                                   "name the folder that ./model train wrote");
+}
+
 Result<std::vector<RootInfo>> inspect::listRoots(const StateDir &dir) {
+  TRC_RETURN_IF_ERROR(checkIsState(dir));
   std::vector<RootInfo> all;
   Generation stores;
   for (const StateSource &root : dir.roots(nullptr)) {

@@ -42,6 +42,9 @@ struct RootInfo {
   uint64_t newBytes = 0;
 };
 
+/// NOT_FOUND where the folder is no state's, not even an unfinished one's.
+Status checkIsState(const StateDir &dir);
+
 /// Oldest first; those without a readable manifest at the end. Memory: the
 /// index of one root, and marks of those of one generation.
 Result<std::vector<RootInfo>> listRoots(const StateDir &dir);

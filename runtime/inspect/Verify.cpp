@@ -112,6 +112,7 @@ Status inspect::scrubState(const StateDir &dir,
                            const std::function<void(Problem)> &take,
                            const Progress &progress,
                            std::vector<Verified> &out) {
+  TRC_RETURN_IF_ERROR(checkIsState(dir));
   auto unreadable = [&](const std::string &name, const Status &why) {
     Verified v;
     v.root = name;

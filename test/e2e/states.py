@@ -124,7 +124,7 @@ def damage(s):
     expect(len(stores) == 1, f"stores: {stores}")
     data = bytearray(stores[0].read_bytes())
     used = [at for at in range(8192, len(data), 4096) if any(data[at:at + 4096])]
-    for at in random.Random(2).sample(used, min(5, len(used))):
+    for at in random.Random(2).sample(used, min(16, len(used))):
         data[at + 100] ^= 16
     stores[0].write_bytes(data)
     scrub = s.json("checkpoint", "scrub", "hurt", code=1)
@@ -184,6 +184,8 @@ def compact(s):
 
 def errors(s):
     expect("there is no state at 'nowhere'" in s.error("checkpoint", "ls", "nowhere"), "no state")
+    for verb in (("checkpoint", "ls"), ("checkpoint", "scrub"), ("checkpoint", "verify")):
+        expect("is no state" in s.error(*verb, "at20"), f"{verb} of a folder that is no state")
     expect("there are: ckpt-" in s.error("checkpoint", "verify", "shop.state", "ckpt-7"), "no checkpoint")
     expect("there are: " in s.error("rows", "shop.state", "usr", 1), "no table")
     expect("rows 0 .. 1999, not 2000" in s.error("rows", "shop.state", "user", 2000), "no row")
@@ -206,7 +208,7 @@ def errors(s):
         trainer.wait()
     small = s.folder / "small"
     small.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(small)], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80k", "tmpfs", str(small)], capture_output=True).returncode:
         print("skipped: cannot mount a small tmpfs here")
         return
     try:

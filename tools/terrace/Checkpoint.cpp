@@ -16,6 +16,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
+#include <cstdio>
 #include <ctime>
 
 namespace terrace::tool {
@@ -230,7 +231,11 @@ static void printDiff(const OpenRoot &a, const OpenRoot &b, const RootDiff &d) {
                 const std::string &y) {
     llvm::outs() << what << " " << x << (x == y ? "" : " -> " + y) << "\n";
   };
-  auto real = [](double x) { return llvm::formatv("{0}", x).str(); };
+  auto real = [](double x) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.9g", x);
+    return std::string(text);
+  };
   was("step   ", std::to_string(m.step), std::to_string(n.step));
   was("samples", std::to_string(m.samples), std::to_string(n.samples));
   if (!m.head.empty() || !n.head.empty())
