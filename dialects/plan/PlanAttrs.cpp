@@ -73,7 +73,7 @@ LogicalResult RecordAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 KernelConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          int64_t dim, Type element, emb::Pooling pooling,
-                         bool weighted, OptimizerKind, bool) {
+                         bool weighted, OptimizerKind, bool, bool, bool) {
   if (dim < 1)
     return emitError() << "a kernel has at least 1 column, not " << dim;
   if (!element.isIntOrFloat())
@@ -93,7 +93,11 @@ std::string KernelConfigAttr::getKernelName(KernelKind kind) const {
     return getWeighted() ? name + "_weighted" : name;
   }
   name += stringifyOptimizerKind(getOptimizer());
-  return getDecay() ? name + "_decay" : name;
+  if (getDecay())
+    name += "_decay";
+  if (getDecoupled())
+    name += "_decoupled";
+  return getClip() ? name + "_clip" : name;
 }
 
 /// `<64 x f32, mean, weighted>` or `<64 x f32, adam, decay>`.
@@ -102,7 +106,7 @@ Attribute KernelConfigAttr::parse(AsmParser &parser, Type) {
   Type element;
   auto pooling = emb::Pooling::Sum;
   auto optimizer = OptimizerKind::SGD;
-  bool weighted = false, decay = false;
+  bool weighted = false, decay = false, decoupled = false, clip = false;
   if (parser.parseLess() || parser.parseInteger(dim) ||
       parser.parseKeyword("x") || parser.parseType(element))
     return {};
@@ -115,6 +119,10 @@ Attribute KernelConfigAttr::parse(AsmParser &parser, Type) {
       weighted = true;
     else if (word == "decay")
       decay = true;
+    else if (word == "decoupled")
+      decoupled = true;
+    else if (word == "clip")
+      clip = true;
     else if (std::optional<emb::Pooling> p = emb::symbolizePooling(word))
       pooling = *p;
     else if (std::optional<OptimizerKind> o = symbolizeOptimizerKind(word))
@@ -122,14 +130,15 @@ Attribute KernelConfigAttr::parse(AsmParser &parser, Type) {
     else
       return parser.emitError(loc, "'")
                  << word
-                 << "' is neither a pooling nor an optimizer, `weighted` or "
-                    "`decay`",
+                 << "' is neither a pooling nor an optimizer, `weighted`, "
+                    "`decay`, `decoupled` or `clip`",
              Attribute();
   }
   if (parser.parseGreater())
     return {};
-  return parser.getChecked<KernelConfigAttr>(
-      parser.getContext(), dim, element, pooling, weighted, optimizer, decay);
+  return parser.getChecked<KernelConfigAttr>(parser.getContext(), dim, element,
+                                             pooling, weighted, optimizer,
+                                             decay, decoupled, clip);
 }
 
 void KernelConfigAttr::print(AsmPrinter &printer) const {
@@ -142,6 +151,10 @@ void KernelConfigAttr::print(AsmPrinter &printer) const {
     printer << ", " << stringifyOptimizerKind(getOptimizer());
   if (getDecay())
     printer << ", decay";
+  if (getDecoupled())
+    printer << ", decoupled";
+  if (getClip())
+    printer << ", clip";
   printer << '>';
 }
 

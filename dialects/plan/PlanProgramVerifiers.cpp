@@ -36,8 +36,10 @@ LogicalResult LaneOp::verify() {
 LogicalResult KernelOp::verify() {
   KernelConfigAttr config = getConfig();
   if (getKind() == KernelKind::GatherPool &&
-      (config.getOptimizer() != OptimizerKind::SGD || config.getDecay()))
-    return emitOpError("a gather_pool takes no optimizer and no decay");
+      (config.getOptimizer() != OptimizerKind::SGD || config.getDecay() ||
+       config.getDecoupled() || config.getClip()))
+    return emitOpError("a gather_pool takes no optimizer, no decay and no "
+                       "clipping");
   if (getKind() == KernelKind::SegmentUpdate &&
       (config.getPooling() != emb::Pooling::Sum || config.getWeighted()))
     return emitOpError("a segment_update takes no pooling and no weights");

@@ -51,6 +51,9 @@ Value KernelBuilder::constant(int64_t value) {
 Value KernelBuilder::constantI32(int32_t value) {
   return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
 }
+Value KernelBuilder::constantF32(float value) {
+  return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+}
 Value KernelBuilder::zero(Type type) {
   return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
 }
@@ -118,6 +121,12 @@ Value KernelBuilder::fma(Value x, Value y, Value z) {
 }
 Value KernelBuilder::addf(Value x, Value y) {
   return arith::AddFOp::create(b, loc, x, y);
+}
+Value KernelBuilder::subf(Value x, Value y) {
+  return arith::SubFOp::create(b, loc, x, y);
+}
+Value KernelBuilder::mulf(Value x, Value y) {
+  return arith::MulFOp::create(b, loc, x, y);
 }
 Value KernelBuilder::divf(Value x, Value y) {
   return arith::DivFOp::create(b, loc, x, y);

@@ -39,6 +39,7 @@ public:
   mlir::VectorType vec(mlir::Type element, int64_t width);
   mlir::Value constant(int64_t value);
   mlir::Value constantI32(int32_t value);
+  mlir::Value constantF32(float value);
   /// +0 of a float type, 0 of an integer type; scalar or vector.
   mlir::Value zero(mlir::Type type);
 
@@ -64,6 +65,8 @@ public:
   mlir::Value splat(mlir::Value scalar, mlir::Type type);
   mlir::Value fma(mlir::Value a, mlir::Value b, mlir::Value c);
   mlir::Value addf(mlir::Value a, mlir::Value b);
+  mlir::Value subf(mlir::Value a, mlir::Value b);
+  mlir::Value mulf(mlir::Value a, mlir::Value b);
   mlir::Value divf(mlir::Value a, mlir::Value b);
   mlir::Value negf(mlir::Value a);
   mlir::Value sqrt(mlir::Value a);

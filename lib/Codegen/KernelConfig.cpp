@@ -16,8 +16,10 @@ using llvm::StringRef;
 
 static constexpr StringRef poolings[] = {"sum",   "mean", "weighted_mean",
                                          "sqrtn", "max",  "none"};
-static constexpr StringRef optimizers[] = {"sgd", "adagrad", "rowwise_adagrad",
-                                           "adam"};
+static constexpr StringRef optimizers[] = {
+    "sgd",  "adagrad",      "rowwise_adagrad",
+    "adam", "momentum_sgd", "partial_rowwise_adam",
+    "lamb", "ftrl"};
 
 StringRef terrace::codegen::toString(Pooling pooling) {
   return poolings[static_cast<int>(pooling)];
@@ -32,7 +34,8 @@ std::string KernelConfig::name() const {
             (weighted ? "_weighted" : ""))
         .str();
   return ("segment_update_" + llvm::Twine(dim) + "_" + toString(optimizer) +
-          (decay ? "_decay" : ""))
+          (decay ? "_decay" : "") + (decoupled ? "_decoupled" : "") +
+          (clip ? "_clip" : ""))
       .str();
 }
 
@@ -67,12 +70,13 @@ llvm::Expected<KernelConfig> KernelConfig::parse(StringRef name) {
                  "sqrtn, max, none");
     config.pooling = static_cast<Pooling>(i);
   } else {
+    config.clip = word.consume_back("_clip");
+    config.decoupled = word.consume_back("_decoupled");
     config.decay = word.consume_back("_decay");
     int i = indexOf(optimizers, word);
     if (i < 0)
-      return bad("'" + word +
-                 "' is not one of sgd, adagrad, rowwise_adagrad, "
-                 "adam");
+      return bad("'" + word + "' is not one of " +
+                 llvm::join(llvm::ArrayRef(optimizers), ", "));
     config.optimizer = static_cast<Optimizer>(i);
   }
   if (llvm::Error error = config.verify())
@@ -89,6 +93,12 @@ llvm::Error KernelConfig::verify() const {
       (pooling == Pooling::Max || pooling == Pooling::None))
     return llvm::createStringError("kernel " + name() + ": pooling " +
                                    toString(pooling) + " takes no weights");
+  if (kind == KernelKind::SegmentUpdate &&
+      ((optimizer == Optimizer::Ftrl && (decay || decoupled)) ||
+       (optimizer == Optimizer::Lamb && decoupled)))
+    return llvm::createStringError("kernel " + name() + ": " +
+                                   toString(optimizer) +
+                                   " takes no such decay");
   return llvm::Error::success();
 }
 
@@ -99,11 +109,22 @@ int64_t KernelConfig::stateFloats() const {
   case Optimizer::Sgd:
     return 0;
   case Optimizer::Adagrad:
+  case Optimizer::MomentumSgd:
     return dim;
   case Optimizer::RowwiseAdagrad:
     return 1;
+  case Optimizer::PartialRowwiseAdam:
+    return dim + 1;
   case Optimizer::Adam:
+  case Optimizer::Lamb:
+  case Optimizer::Ftrl:
     return 2 * dim;
   }
   llvm_unreachable("covered switch");
+}
+
+bool KernelConfig::isColumnwise() const {
+  return optimizer != Optimizer::RowwiseAdagrad &&
+         optimizer != Optimizer::PartialRowwiseAdam &&
+         optimizer != Optimizer::Lamb;
 }

@@ -21,7 +21,16 @@ namespace terrace::codegen {
 
 enum class KernelKind { GatherPool, SegmentUpdate };
 enum class Pooling { Sum, Mean, WeightedMean, Sqrtn, Max, None };
-enum class Optimizer { Sgd, Adagrad, RowwiseAdagrad, Adam };
+enum class Optimizer {
+  Sgd,
+  Adagrad,
+  RowwiseAdagrad,
+  Adam,
+  MomentumSgd,
+  PartialRowwiseAdam,
+  Lamb,
+  Ftrl
+};
 
 llvm::StringRef toString(Pooling pooling);
 llvm::StringRef toString(Optimizer optimizer);
@@ -36,7 +45,9 @@ struct KernelConfig {
   bool weighted = false; // never with max or none
   // segment_update
   Optimizer optimizer = Optimizer::Sgd;
-  bool decay = false; // weight decay != 0
+  bool decay = false;     // weight decay != 0
+  bool decoupled = false; // weight decay apart from the gradient
+  bool clip = false;      // the gradient, by its norm
 
   static KernelConfig gatherPool(int64_t dim, Pooling pooling,
                                  bool weighted = false) {
@@ -47,23 +58,31 @@ struct KernelConfig {
     return config;
   }
   static KernelConfig segmentUpdate(int64_t dim, Optimizer optimizer,
-                                    bool decay = false) {
+                                    bool decay = false, bool decoupled = false,
+                                    bool clip = false) {
     KernelConfig config;
     config.kind = KernelKind::SegmentUpdate;
     config.dim = dim;
     config.optimizer = optimizer;
     config.decay = decay;
+    config.decoupled = decoupled;
+    config.clip = clip;
     return config;
   }
 
   /// The name in the artifact: gather_pool_<dim>_<pooling>[_weighted] or
-  /// segment_update_<dim>_<optimizer>[_decay].
+  /// segment_update_<dim>_<optimizer>[_decay][_decoupled][_clip].
   std::string name() const;
   /// The configuration of such a name; the error says what is wrong in it.
   static llvm::Expected<KernelConfig> parse(llvm::StringRef name);
-  /// The dimension's range, and no weights with max or none.
+  /// The dimension's range, no weights with max or none, no decay that the
+  /// optimizer does not know.
   llvm::Error verify() const;
 
+  /// Whether the optimizer itself, without clipping, updates a column from
+  /// that column alone.
+  bool isColumnwise() const;
+  bool needsWholeRow() const { return clip || !isColumnwise(); }
   /// Floats of optimizer state behind the dim floats of a row.
   int64_t stateFloats() const;
 };

@@ -29,7 +29,16 @@ struct Tier {
   double driveWritesPerDay = 0; // 0: not bounded
 };
 
-enum class Optimizer { Sgd, Adagrad, RowwiseAdagrad, Adam };
+enum class Optimizer {
+  Sgd,
+  Adagrad,
+  RowwiseAdagrad,
+  Adam,
+  MomentumSgd,
+  PartialRowwiseAdam,
+  Lamb,
+  Ftrl
+};
 
 struct Table {
   std::string name;

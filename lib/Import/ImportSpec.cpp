@@ -197,23 +197,33 @@ emb::RowAttr Importer::row(spec::DType type) const {
 
 Attribute Importer::optimizer(const spec::Table &table) {
   const spec::Optimizer &o = table.optimizer;
-  double lr = o.lr.value, eps = o.eps.value, decay = o.weightDecay.value;
+  double lr = o.lr.value, eps = o.eps.value, clip = o.clipNorm.value;
+  double beta1 = o.beta1.value, beta2 = o.beta2.value;
+  const bool apart = o.weightDecayMode == spec::DecayMode::Decoupled;
+  double decay = apart ? 0.0 : o.weightDecay.value;
+  double decoupled = apart ? o.weightDecay.value : 0.0;
   switch (o.kind.value) {
   case spec::OptimizerKind::Sgd:
-    if (o.momentum.value != 0) {
-      emitError(loc(o.momentum.loc))
-          << "momentum " << llvm::formatv("{0}", o.momentum.value).str()
-          << ": the fused sgd of a table has none; use 0";
-      return {};
-    }
-    return emb::SGDAttr::get(context, lr, decay);
+    if (o.momentum.value != 0)
+      return emb::MomentumSGDAttr::get(context, lr, o.momentum.value, decay,
+                                       decoupled, clip);
+    return emb::SGDAttr::get(context, lr, decay, decoupled, clip);
   case spec::OptimizerKind::Adagrad:
-    return emb::AdagradAttr::get(context, lr, eps, decay);
+    return emb::AdagradAttr::get(context, lr, eps, decay, decoupled, clip);
   case spec::OptimizerKind::RowwiseAdagrad:
-    return emb::RowwiseAdagradAttr::get(context, lr, eps, decay);
+    return emb::RowwiseAdagradAttr::get(context, lr, eps, decay, decoupled,
+                                        clip);
   case spec::OptimizerKind::Adam:
-    return emb::AdamAttr::get(context, lr, o.beta1.value, o.beta2.value, eps,
-                              decay);
+    return emb::AdamAttr::get(context, lr, beta1, beta2, eps, decay, decoupled,
+                              clip);
+  case spec::OptimizerKind::PartialRowwiseAdam:
+    return emb::PartialRowwiseAdamAttr::get(context, lr, beta1, beta2, eps,
+                                            decay, decoupled, clip);
+  case spec::OptimizerKind::Lamb:
+    return emb::LambAttr::get(context, lr, beta1, beta2, eps, decay, clip);
+  case spec::OptimizerKind::Ftrl:
+    return emb::FtrlAttr::get(context, lr, o.beta.value, o.l1.value, o.l2.value,
+                              clip);
   }
   return {};
 }

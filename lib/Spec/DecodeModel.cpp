@@ -520,27 +520,46 @@ void decodeInit(const Fields &fields, Init &init) {
 void decodeOptimizer(const Yaml &node, Reading &reading, llvm::StringRef path,
                      Optimizer &optimizer) {
   Yaml map = asKindMap(node);
-  Fields fields(
-      reading, map, path,
-      {"kind", "lr", "eps", "beta1", "beta2", "momentum", "weight_decay"});
+  Fields fields(reading, map, path,
+                {"kind", "lr", "eps", "beta1", "beta2", "momentum", "beta",
+                 "l1", "l2", "weight_decay", "weight_decay_mode", "clip_norm"});
   OptimizerKind before = optimizer.kind;
   fields.word("kind", optimizer.kind);
   OptimizerKind kind = optimizer.kind;
   if (kind != before) // torch's own default; 0.02 would diverge
-    optimizer.lr = kind == OptimizerKind::Adam ? 0.001 : 0.02;
+    optimizer.lr = optimizer.hasMoments() ? 0.001 : 0.02;
   fields.real("lr", {0.0}, optimizer.lr);
   fields.real("eps", {0.0}, optimizer.eps);
   fields.real("beta1", {0.0, 1.0, false, true}, optimizer.beta1);
   fields.real("beta2", {0.0, 1.0, false, true}, optimizer.beta2);
   fields.real("momentum", {0.0, 1.0, false, true}, optimizer.momentum);
+  fields.real("beta", {0.0}, optimizer.beta);
+  fields.real("l1", {0.0}, optimizer.l1);
+  fields.real("l2", {0.0}, optimizer.l2);
   fields.real("weight_decay", {0.0}, optimizer.weightDecay);
-  std::string kindWord = name(kind).str();
-  if (kind == OptimizerKind::Sgd)
-    fields.refuse({"eps"}, "'sgd' has no eps");
-  else
+  fields.word("weight_decay_mode", optimizer.weightDecayMode);
+  fields.real("clip_norm", {0.0}, optimizer.clipNorm);
+  if (!optimizer.hasEps())
+    fields.refuse({"eps"}, "'" + name(kind) + "' has no eps");
+  if (kind != OptimizerKind::Sgd)
     fields.refuse({"momentum"}, "only with kind: sgd");
-  if (kind != OptimizerKind::Adam)
-    fields.refuse({"beta1", "beta2"}, "only with kind: adam");
+  if (!optimizer.hasMoments())
+    fields.refuse({"beta1", "beta2"},
+                  "only with kind: adam, partial_rowwise_adam or lamb");
+  if (kind != OptimizerKind::Ftrl) {
+    fields.refuse({"beta"}, "only with kind: ftrl");
+    fields.refuse({"l1"}, "only with kind: ftrl");
+    fields.refuse({"l2"}, "only with kind: ftrl (elsewhere: weight_decay)");
+  } else {
+    fields.refuse({"weight_decay", "weight_decay_mode"},
+                  "'ftrl' has no weight decay; give l2");
+    if (optimizer.lr == 0.0)
+      fields.error("lr", "'ftrl' divides by lr: it must be above 0");
+  }
+  if (kind == OptimizerKind::Lamb)
+    fields.refuse({"weight_decay_mode"},
+                  "'lamb' adds weight_decay to its direction; there is no "
+                  "other mode");
 }
 
 void decodeModel(Reading &reading, const Yaml &root, Spec &spec) {

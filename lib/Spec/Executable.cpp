@@ -57,10 +57,6 @@ void Check::table(const Table &t) {
     error(at(t.ids.kind.loc, t.loc),
           path + ": ids 'dynamic' cannot be compiled yet (runs today: index, "
                  "hash)");
-  if (t.optimizer.momentum != 0.0)
-    error(at(t.optimizer.momentum.loc, t.loc),
-          path + ": momentum cannot be compiled yet (runs today: sgd without "
-                 "momentum, adagrad, rowwise_adagrad, adam)");
   if (t.dim > 2048)
     error(at(t.dim.loc, t.loc), path + ": dim " + llvm::Twine(t.dim.value) +
                                     " cannot be compiled yet (runs today: 1 to "

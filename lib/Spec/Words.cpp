@@ -25,7 +25,9 @@ TERRACE_WORDS(OnBadGrad, "error", "skip")
 TERRACE_WORDS(OnBadRow, "error", "skip")
 TERRACE_WORDS(DType, "f32", "f16", "bf16", "int8", "int4")
 TERRACE_WORDS(InitKind, "uniform", "normal", "constant")
-TERRACE_WORDS(OptimizerKind, "sgd", "adagrad", "rowwise_adagrad", "adam")
+TERRACE_WORDS(OptimizerKind, "sgd", "adagrad", "rowwise_adagrad", "adam",
+              "partial_rowwise_adam", "lamb", "ftrl")
+TERRACE_WORDS(DecayMode, "l2", "decoupled")
 TERRACE_WORDS(IdsKind, "index", "hash", "dynamic")
 TERRACE_WORDS(EvictPolicy, "lru", "lfu")
 TERRACE_WORDS(OnFull, "error", "evict")
@@ -97,6 +99,22 @@ const OtherName otherNames[] = {{"numembeddings", "rows"},
                                 {"epsilon", "eps"},
                                 {"l2", "weight_decay"},
                                 {"wd", "weight_decay"},
+                                {"decaymode", "weight_decay_mode"},
+                                {"alpha", "lr"},
+                                {"l1regularization", "l1"},
+                                {"l1regularizationstrength", "l1"},
+                                {"lambda1", "l1"},
+                                {"l2regularization", "l2"},
+                                {"l2regularizationstrength", "l2"},
+                                {"lambda2", "l2"},
+                                {"clip", "clip_norm"},
+                                {"clipping", "clip_norm"},
+                                {"gradientclipping", "clip_norm"},
+                                {"gradclip", "clip_norm"},
+                                {"gradclipping", "clip_norm"},
+                                {"maxgradient", "clip_norm"},
+                                {"maxgradnorm", "clip_norm"},
+                                {"maxnorm", "clip_norm"},
                                 {"repeat", "count"},
                                 {"numcopies", "count"},
                                 {"stddev", "std"},
@@ -152,6 +170,14 @@ const OtherName otherNames[] = {{"numembeddings", "rows"},
                                 {"exactsgd", "sgd"},
                                 {"sparseadam", "adam"},
                                 {"lazyadam", "adam"},
+                                {"partialrowwise", "partial_rowwise_adam"},
+                                {"rowwiseadam", "partial_rowwise_adam"},
+                                {"momentum", "sgd"},
+                                {"momentumsgd", "sgd"},
+                                {"ftrlproximal", "ftrl"},
+                                {"followtheregularizedleader", "ftrl"},
+                                {"decouple", "decoupled"},
+                                {"adamw", "decoupled"},
                                 {"float", "f32"},
                                 {"float32", "f32"},
                                 {"fp32", "f32"},
@@ -231,6 +257,8 @@ const OtherName places[] = {
     {"beta2", "optimizer: {beta2: ...}"},
     {"momentum", "optimizer: {momentum: ...}"},
     {"weight_decay", "optimizer: {weight_decay: ...}"},
+    {"weight_decay_mode", "optimizer: {weight_decay_mode: ...}"},
+    {"clip_norm", "optimizer: {clip_norm: ...}"},
     {"rows", "table: {rows: ...}"},
     {"num_embeddings", "table: {rows: ...}"},
     {"dim", "table: {dim: ...}"},

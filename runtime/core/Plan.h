@@ -23,13 +23,26 @@
 
 namespace trc {
 
-enum class OptimizerKind { Sgd, Adagrad, RowwiseAdagrad, Adam };
+enum class OptimizerKind {
+  Sgd,
+  Adagrad,
+  RowwiseAdagrad,
+  Adam,
+  MomentumSgd,
+  PartialRowwiseAdam,
+  Lamb,
+  Ftrl
+};
 
 struct OptimizerPlan {
   OptimizerKind kind = OptimizerKind::RowwiseAdagrad;
   std::string name;
   double lr = 0, eps = 0, weightDecay = 0, beta1 = 0, beta2 = 0;
+  double momentum = 0, beta = 0, l1 = 0, l2 = 0;
+  double decoupledDecay = 0, clipNorm = 0;
 
+  /// One update serves both.
+  bool operator==(const OptimizerPlan &other) const;
   /// Floats of optimizer state per row and, per state, its width.
   int stateCount() const;
   int64_t stateWidth(int slot, int64_t dim) const;

@@ -40,12 +40,7 @@ void checkGroup(Plan &plan, size_t g) {
     end = table.rowBase + table.rows;
     if (!first)
       first = &table;
-    else if (table.optimizer.kind != first->optimizer.kind ||
-             table.optimizer.lr != first->optimizer.lr ||
-             table.optimizer.eps != first->optimizer.eps ||
-             table.optimizer.weightDecay != first->optimizer.weightDecay ||
-             table.optimizer.beta1 != first->optimizer.beta1 ||
-             table.optimizer.beta2 != first->optimizer.beta2)
+    else if (!(table.optimizer == first->optimizer))
       failPlan(where, "table '" + table.name +
                           "' has another optimizer; one update serves a group");
   }

@@ -103,12 +103,22 @@ void readTables(const json &j, Plan &plan) {
         {{"sgd", OptimizerKind::Sgd},
          {"adagrad", OptimizerKind::Adagrad},
          {"rowwise_adagrad", OptimizerKind::RowwiseAdagrad},
-         {"adam", OptimizerKind::Adam}});
+         {"adam", OptimizerKind::Adam},
+         {"momentum_sgd", OptimizerKind::MomentumSgd},
+         {"partial_rowwise_adam", OptimizerKind::PartialRowwiseAdam},
+         {"lamb", OptimizerKind::Lamb},
+         {"ftrl", OptimizerKind::Ftrl}});
     table.optimizer.lr = opt.at("lr").get<double>();
     table.optimizer.eps = realOr(opt, "eps", 0);
     table.optimizer.weightDecay = realOr(opt, "weight_decay", 0);
     table.optimizer.beta1 = realOr(opt, "beta1", 0.9);
     table.optimizer.beta2 = realOr(opt, "beta2", 0.999);
+    table.optimizer.momentum = realOr(opt, "momentum", 0);
+    table.optimizer.beta = realOr(opt, "beta", 0);
+    table.optimizer.l1 = realOr(opt, "l1", 0);
+    table.optimizer.l2 = realOr(opt, "l2", 0);
+    table.optimizer.decoupledDecay = realOr(opt, "decoupled_decay", 0);
+    table.optimizer.clipNorm = realOr(opt, "clip_norm", 0);
     table.group = static_cast<int>(number(t, "group"));
     table.rowBase = number(t, "row_base", 0, 1ll << 40);
     plan.tables.push_back(std::move(table));

@@ -230,8 +230,9 @@ private:
 };
 
 /// The scalars of segment_update (docs/artifact.md, hp).
+constexpr int kUpdateScalars = 10;
 void updateScalars(const OptimizerPlan &optimizer, int64_t dim, double lrScale,
-                   int64_t step, float hp[8]);
+                   int64_t step, float hp[kUpdateScalars]);
 
 } // namespace trc
 

@@ -21,7 +21,16 @@
 
 namespace trc::reference {
 
-enum class Optimizer { Sgd, Adagrad, RowwiseAdagrad, Adam };
+enum class Optimizer {
+  Sgd,
+  Momentum,
+  Adagrad,
+  RowwiseAdagrad,
+  Adam,
+  PartialRowwiseAdam,
+  Lamb,
+  Ftrl
+};
 enum class Pool { Sum, Mean, WeightedMean, Sqrtn, Max, None };
 
 struct TableDef {
@@ -30,7 +39,9 @@ struct TableDef {
   bool hash = false;
   RowInit init;
   Optimizer optimizer = Optimizer::Sgd;
-  double lr = 0, eps = 0, weightDecay = 0, beta1 = 0, beta2 = 0;
+  double lr = 0, eps = 0, beta1 = 0, beta2 = 0, momentum = 0;
+  double weightDecay = 0, decoupledDecay = 0, clipNorm = 0;
+  double beta = 0, l1 = 0, l2 = 0; // ftrl
 
   /// Floats per optimizer state, in the order of docs/numerics.md.
   std::vector<int64_t> stateWidths() const;

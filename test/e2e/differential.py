@@ -15,16 +15,24 @@ import sys
 from harness import Folder, TERRACE, run
 
 DIMS = [1, 1, 2, 3, 4, 7, 8, 9, 16, 17, 25, 32, 33, 63, 64, 100, 128, 130]
-OPTIMIZERS = ["sgd", "adagrad", "rowwise_adagrad", "adam"]
+OPTIMIZERS = ["sgd", "adagrad", "rowwise_adagrad", "adam", "partial_rowwise_adam", "lamb", "ftrl"]
 
 
 def make_optimizer(rng):
     kind = rng.choice(OPTIMIZERS)
     optimizer = {"kind": kind, "lr": rng.choice([0.001, 0.02, 0.1, 0.5])}
-    if kind != "sgd" and rng.random() < 0.5:
+    if kind == "sgd" and rng.random() < 0.5:
+        optimizer["momentum"] = rng.choice([0.5, 0.9])
+    if kind not in ("sgd", "ftrl") and rng.random() < 0.5:
         optimizer["eps"] = rng.choice([1e-8, 1e-5])
-    if rng.random() < 0.25:
+    if kind == "ftrl":
+        optimizer.update(beta=rng.choice([0, 1]), l1=rng.choice([0, 1e-3, 0.1]), l2=rng.choice([0, 0.1]))
+    elif rng.random() < 0.4:
         optimizer["weight_decay"] = 0.01
+        if kind != "lamb":
+            optimizer["weight_decay_mode"] = rng.choice(["l2", "decoupled"])
+    if rng.random() < 0.25:
+        optimizer["clip_norm"] = rng.choice([1e-3, 0.1, 10])
     return optimizer
 
 

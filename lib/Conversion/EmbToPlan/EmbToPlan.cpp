@@ -161,9 +161,10 @@ private:
     auto optimizer = cast<emb::OptimizerAttrInterface>(op.getOptimizer());
     auto kind = plan::symbolizeOptimizerKind(optimizer.getKindName())
                     .value_or(plan::OptimizerKind::SGD);
-    return plan::KernelConfigAttr::get(b.getContext(), op.getDim(),
-                                       b.getF32Type(), emb::Pooling::Sum, false,
-                                       kind, optimizer.getWeightDecay() != 0);
+    return plan::KernelConfigAttr::get(
+        b.getContext(), op.getDim(), b.getF32Type(), emb::Pooling::Sum, false,
+        kind, optimizer.getWeightDecay() != 0,
+        optimizer.getDecoupledDecay() != 0, optimizer.getClipNorm() != 0);
   }
 
   plan::KernelConfigAttr gatherConfig(const FeatureFacts &f) {
@@ -171,7 +172,7 @@ private:
     emb::TableOp table = facts.tables[f.table].op;
     return plan::KernelConfigAttr::get(
         b.getContext(), table.getDim(), b.getF32Type(), lookup.getPooling(),
-        f.weighted, plan::OptimizerKind::SGD, false);
+        f.weighted, plan::OptimizerKind::SGD, false, false, false);
   }
 
   void makeKernels() {

@@ -100,11 +100,45 @@ void terrace::test::referenceSegmentUpdate(
     for (int64_t k = seg[u]; k < seg[u + 1]; ++k)
       for (int64_t c = 0; c < dim; ++c)
         sum[c] = std::fmaf(coef[k], grads[int64_t(occ[k]) * dim + c], sum[c]);
-    if (config.decay)
+    if (config.clip) {
+      float norm = std::sqrt(rowSumOfSquares(sum));
+      float factor = norm > hp[9] ? hp[9] / norm : 1.0f;
+      for (float &g : sum)
+        g = factor * g;
+    }
+    if (config.decay && config.optimizer != Optimizer::Lamb)
       for (int64_t c = 0; c < dim; ++c)
         sum[c] = std::fmaf(hp[1], loadFloat(row, c), sum[c]);
+    if (config.decoupled)
+      for (int64_t c = 0; c < dim; ++c)
+        storeFloat(row, c, hp[8] * loadFloat(row, c));
 
     float scale = 0;
+    std::vector<float> direction(dim);
+    if (config.optimizer == Optimizer::PartialRowwiseAdam) {
+      float v = loadFloat(row, 2 * dim);
+      v = std::fmaf(hp[4], rowSumOfSquares(sum) / hp[6] - v, v);
+      storeFloat(row, 2 * dim, v);
+      scale = hp[0] / (std::sqrt(v / hp[5]) + hp[2]);
+    }
+    if (config.optimizer == Optimizer::Lamb) {
+      std::vector<float> weights(dim);
+      for (int64_t c = 0; c < dim; ++c) {
+        const float g = sum[c];
+        float m = loadFloat(row, dim + c), v = loadFloat(row, 2 * dim + c);
+        m = std::fmaf(hp[3], g - m, m);
+        v = std::fmaf(hp[4], std::fmaf(g, g, -v), v);
+        storeFloat(row, dim + c, m);
+        storeFloat(row, 2 * dim + c, v);
+        weights[c] = loadFloat(row, c);
+        direction[c] = m / hp[5] / (std::sqrt(v / hp[6]) + hp[2]);
+        if (config.decay)
+          direction[c] = std::fmaf(hp[1], weights[c], direction[c]);
+      }
+      float length = std::sqrt(rowSumOfSquares(weights));
+      float step = std::sqrt(rowSumOfSquares(direction));
+      scale = hp[0] * (length > 0 && step > 0 ? length / step : 1.0f);
+    }
     if (config.optimizer == Optimizer::RowwiseAdagrad) {
       float m = rowSumOfSquares(sum) / hp[3];
       float s = loadFloat(row, dim) + m;
@@ -134,6 +168,35 @@ void terrace::test::referenceSegmentUpdate(
         storeFloat(row, dim + c, m);
         storeFloat(row, 2 * dim + c, v);
         w = std::fmaf(hp[0], m / (std::sqrt(v) + hp[2]), w);
+        break;
+      }
+      case Optimizer::MomentumSgd: {
+        float velocity = std::fmaf(hp[3], loadFloat(row, dim + c), g);
+        storeFloat(row, dim + c, velocity);
+        w = std::fmaf(hp[0], velocity, w);
+        break;
+      }
+      case Optimizer::PartialRowwiseAdam: {
+        float m = loadFloat(row, dim + c);
+        m = std::fmaf(hp[3], g - m, m);
+        storeFloat(row, dim + c, m);
+        w = std::fmaf(-scale, m, w);
+        break;
+      }
+      case Optimizer::Lamb:
+        w = std::fmaf(-scale, direction[c], w);
+        break;
+      case Optimizer::Ftrl: {
+        float z = loadFloat(row, dim + c), n = loadFloat(row, 2 * dim + c);
+        float next = std::fmaf(g, g, n);
+        if (next == 0)
+          break;
+        float sigma = (std::sqrt(next) - std::sqrt(n)) / hp[5];
+        z = std::fmaf(-sigma, w, std::fmaf(hp[0], g, z));
+        storeFloat(row, dim + c, z);
+        storeFloat(row, 2 * dim + c, next);
+        float y = z > hp[3] ? z - hp[3] : z < -hp[3] ? z + hp[3] : 0.0f;
+        w = (0.0f - y) / ((hp[2] + std::sqrt(next)) / hp[5] + hp[4]);
         break;
       }
       }

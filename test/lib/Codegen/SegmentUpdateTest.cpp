@@ -24,29 +24,62 @@ constexpr float guard = 54321.25f;
 
 std::vector<KernelConfig> configsOf(int64_t dim) {
   std::vector<KernelConfig> configs;
-  for (Optimizer optimizer : {Optimizer::Sgd, Optimizer::Adagrad,
-                              Optimizer::RowwiseAdagrad, Optimizer::Adam})
-    for (bool decay : {false, true})
-      configs.push_back(KernelConfig::segmentUpdate(dim, optimizer, decay));
+  for (Optimizer optimizer :
+       {Optimizer::Sgd, Optimizer::Adagrad, Optimizer::RowwiseAdagrad,
+        Optimizer::Adam, Optimizer::MomentumSgd, Optimizer::PartialRowwiseAdam,
+        Optimizer::Lamb, Optimizer::Ftrl})
+    for (int variant = 0; variant < 8; ++variant) {
+      auto config = KernelConfig::segmentUpdate(dim, optimizer, variant & 1,
+                                                variant & 2, variant & 4);
+      // Each combination at some dimensions, each option at all of them.
+      const bool all = dim == 7 || dim == 130;
+      if (llvm::Error error = config.verify())
+        llvm::consumeError(std::move(error));
+      else if (all || variant == 0 || variant == 1 || variant == 4 ||
+               variant == 6)
+        configs.push_back(config);
+    }
   return configs;
 }
 
-/// hp as docs/artifact.md orders it; hp[1] of a kernel without decay is NaN,
+/// hp as docs/artifact.md orders it; what a kernel has no business with is NaN,
 /// which shows in the result if it is ever read.
 Guarded<float> hyperparameters(const KernelConfig &config) {
-  const float decay =
-      config.decay ? 0.0125f : std::numeric_limits<float>::quiet_NaN();
-  switch (config.optimizer) {
-  case Optimizer::Sgd:
-    return {-0.05f, decay};
-  case Optimizer::Adagrad:
-    return {-0.05f, decay, 1e-8f};
-  case Optimizer::RowwiseAdagrad:
-    return {0.05f, decay, 1e-8f, float(config.dim)};
-  case Optimizer::Adam:
-    return {-0.05f, decay, 1e-8f, 0.1f, 0.001f};
-  }
-  return {};
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const float dim = float(config.dim);
+  auto own = [&]() -> std::vector<float> {
+    switch (config.optimizer) {
+    case Optimizer::Sgd:
+      return {-0.05f};
+    case Optimizer::MomentumSgd:
+      return {-0.05f, none, none, 0.9f};
+    case Optimizer::Adagrad:
+      return {-0.05f, none, 1e-8f};
+    case Optimizer::RowwiseAdagrad:
+      return {0.05f, none, 1e-8f, dim};
+    case Optimizer::Adam:
+      return {-0.05f, none, 1e-8f, 0.1f, 0.001f};
+    case Optimizer::PartialRowwiseAdam:
+      return {0.05f, none, 1e-8f, 0.1f, 0.001f, 0.002f, dim};
+    case Optimizer::Lamb:
+      return {0.05f, none, 1e-8f, 0.1f, 0.001f, 0.19f, 0.002f};
+    case Optimizer::Ftrl:
+      return {0.75f, none, 0.5f, 0.25f, 0.125f, 0.05f};
+    }
+    return {};
+  }();
+  own.resize(10, none);
+  if (config.decay)
+    own[1] = 0.0125f;
+  if (config.decoupled)
+    own[8] = 0.9995f;
+  if (config.clip)
+    own[9] = 0.75f;
+  Guarded<float> hp;
+  for (float x : own)
+    hp.push_back(x);
+  hp.shrink_to_fit();
+  return hp;
 }
 
 struct Step {

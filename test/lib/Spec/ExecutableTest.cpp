@@ -80,8 +80,6 @@ TEST(SpecExecutable, EachLimitIsLocated) {
            "m.yaml:4:46: error: table 'a': dtype 'bf16'");
   expectIn(refusal(table + "ids: dynamic}}\n"),
            "m.yaml:4:44: error: table 'a': ids 'dynamic'");
-  expectIn(refusal(table + "optimizer: {kind: sgd, momentum: 0.9}}}\n"),
-           "momentum cannot be compiled yet");
   expectIn(refusal("terrace: 1\n" + memory +
                    "features:\n- {name: a, table: "
                    "{rows: 10, dim: 4096}}\n"),
