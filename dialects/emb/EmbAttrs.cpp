@@ -116,7 +116,12 @@ void EmbDialect::registerTypes() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult RowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                              Type element, Type scale) {
+                              Type element, Type scale, bool stochastic) {
+  if (stochastic && !element.isF16() && !element.isBF16())
+    return emitError()
+           << "rows of " << element
+           << " are not rounded stochastically: updates are of f32, "
+              "and only f16 and bf16 have fewer bits to train with";
   if (element.isF32() || element.isF16() || element.isBF16()) {
     if (scale)
       return emitError() << "rows of " << element << " take no scale";
@@ -130,6 +135,35 @@ LogicalResult RowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   }
   return emitError() << "rows are stored as f32, f16, bf16, i8 or i4, not "
                      << element;
+}
+
+/// `<f32>`, `<i8, scale f16>`, `<bf16, stochastic>`.
+Attribute RowAttr::parse(AsmParser &parser, Type) {
+  Type element, scale;
+  bool stochastic = false;
+  if (parser.parseLess() || parser.parseType(element))
+    return {};
+  while (succeeded(parser.parseOptionalComma())) {
+    if (succeeded(parser.parseOptionalKeyword("stochastic"))) {
+      stochastic = true;
+      continue;
+    }
+    if (parser.parseKeyword("scale") || parser.parseType(scale))
+      return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<RowAttr>(parser.getContext(), element, scale,
+                                    stochastic);
+}
+
+void RowAttr::print(AsmPrinter &printer) const {
+  printer << '<' << getElement();
+  if (getScale())
+    printer << ", scale " << getScale();
+  if (getStochastic())
+    printer << ", stochastic";
+  printer << '>';
 }
 
 int64_t RowAttr::getBytes(int64_t dim) const {

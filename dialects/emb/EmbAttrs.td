@@ -22,11 +22,13 @@ def Emb_RowAttr : Emb_Attr<"Row", "row"> {
   let summary = "storage of a row's weights";
   let description = [{
     The element type that a row is stored with, and the type of its scale where
-    the row is quantised: `#emb.row<f32>`, `#emb.row<i8, scale f16>`.
+    the row is quantised: `#emb.row<f32>`, `#emb.row<i8, scale f16>`. Updates
+    round to nearest, or `stochastic`: `#emb.row<bf16, stochastic>`.
   }];
   let parameters = (ins "::mlir::Type":$element,
-                        OptionalParameter<"::mlir::Type">:$scale);
-  let assemblyFormat = "`<` $element (`,` `scale` $scale^)? `>`";
+                        OptionalParameter<"::mlir::Type">:$scale,
+                        DefaultValuedParameter<"bool", "false">:$stochastic);
+  let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
     /// Bytes of the weights of one row, its scale included.
     int64_t getBytes(int64_t dim) const;

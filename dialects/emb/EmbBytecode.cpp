@@ -4,7 +4,8 @@
 //
 // The two lists below only grow at their ends. A parameter that is added raises
 // the version and is marked with it, so that older files still read.
-// Version 2: decoupled decay and clipping of the optimizers of version 1.
+// Version 2: decoupled decay and clipping of the optimizers of version 1, and
+// the rounding of rows.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/emb/EmbBytecode.h"
@@ -43,7 +44,8 @@ static auto fieldsOf(TierKindAttr a) { return std::tuple(a.getValue()); }
 static auto fieldsOf(OverflowAttr a) { return std::tuple(a.getValue()); }
 static auto fieldsOf(DirectionAttr a) { return std::tuple(a.getValue()); }
 static auto fieldsOf(RowAttr a) {
-  return std::tuple(a.getElement(), a.getScale());
+  return std::tuple(a.getElement(), a.getScale(),
+                    bytecode::Since<2, bool>(a.getStochastic()));
 }
 using Added2 = bytecode::Since<2, F64>;
 static auto fieldsOf(SGDAttr a) {

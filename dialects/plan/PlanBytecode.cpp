@@ -47,7 +47,8 @@ static auto fieldsOf(KernelConfigAttr a) {
   return std::tuple(a.getDim(), a.getElement(), a.getPooling(), a.getWeighted(),
                     a.getOptimizer(), a.getDecay(),
                     bytecode::Since<2, bool>(a.getDecoupled()),
-                    bytecode::Since<2, bool>(a.getClip()));
+                    bytecode::Since<2, bool>(a.getClip()),
+                    bytecode::Since<2, bool>(a.getStochastic()));
 }
 static auto fieldsOf(FeatureAttr a) {
   return std::tuple(a.getName(), a.getTable(), a.getPooling(), a.getMaxIds(),

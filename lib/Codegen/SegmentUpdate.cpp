@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace terrace::codegen;
 
 namespace {
-enum Arg { Rows, Pitch, Slots, Seg, Occ, Coef, Grads, Hp, Begin, End };
+enum Arg { Rows, Pitch, Slots, Seg, Occ, Coef, Grads, Hp, Seeds, Begin, End };
 
 /// Places of hp that do not depend on the optimizer (docs/artifact.md).
 enum CommonHp { DecayHp = 1, KeepHp = 8, ClipHp = 9 };
@@ -46,15 +46,18 @@ private:
 
   void hold(Value first, ArrayRef<Piece> pieces, ValueRange values);
   Values held(Value first, ArrayRef<Piece> pieces);
-  Value weightAddress(Value first, const Piece &piece) {
-    return k.column(k.columnAddress(row, first), piece.column);
-  }
   Value loadWeight(Value first, const Piece &piece) {
-    return k.loadAt(k.vec(k.f32(), piece.width), weightAddress(first, piece));
+    return k.loadWeights(k.weightAddress(row, first, piece.column),
+                         piece.width);
   }
+  /// The weight that a formula starts from: decoupled decay comes first.
+  Value startWeight(Value first, const Piece &piece);
+  void storeWeight(Value w, Value first, const Piece &piece);
+  Value noise(Value first, const Piece &piece);
   /// Of the state's part that starts `floats` behind the weights.
   Value stateAddress(Value first, const Piece &piece, int64_t floats) {
-    return k.column(k.columnAddress(row, first), dim() + floats + piece.column);
+    return k.column(k.columnAddress(row, first),
+                    k.config.weightWords() + floats + piece.column);
   }
   Value splatHp(int i, Type type) { return k.splat(hp[i], type); }
 
@@ -64,6 +67,7 @@ private:
   ColumnPlan plan;
   SmallVector<Value, 10> hp; // scalars; null where the kernel reads none
   Value row;                 // address of the one that is updated
+  Value seed[2];             // of its rounding: the low and the high word
   Values whole;              // of a row that waits in registers
   Value buffer;              // of a row that does not fit them
   Value lastUnique;          // of the range
@@ -100,7 +104,7 @@ static ArrayRef<int> scalarsOf(Optimizer optimizer) {
 
 void SegmentUpdate::build() {
   func::FuncOp function = k.begin("pipppppp" // rows pitch slots seg occ coef
-                                  "ii");     // grads hp begin end
+                                  "pii");    // grads hp seeds begin end
   plan = k.plan(1, true);
   hp.resize(10);
   auto read = [&](int i) { hp[i] = k.loadAt(k.f32(), k.column(k.arg(Hp), i)); };
@@ -124,6 +128,12 @@ void SegmentUpdate::build() {
   k.forLoop(k.arg(Begin), k.arg(End), {}, [&](Value unique, ValueRange) {
     prefetchRow(unique);
     row = k.rowAddress(k.arg(Rows), k.arg(Pitch), k.arg(Slots), unique);
+    if (k.config.stochastic) {
+      Value at = k.element(k.i64(), k.arg(Seeds),
+                           arith::SubIOp::create(b, loc, unique, k.arg(Begin)));
+      for (int half : {0, 1})
+        seed[half] = k.loadAt(k.i32(), k.column(at, half));
+    }
     Value from = k.loadIndex(k.arg(Seg), unique);
     Value to = k.loadIndex(k.arg(Seg), k.addi(unique, 1));
     if (whole)
@@ -138,7 +148,8 @@ void SegmentUpdate::prefetchRow(Value unique) {
   // Rows come from anywhere in the table; their gradients were just written.
   Value next = k.ahead(unique, KernelBuilder::rowsAhead, lastUnique);
   k.prefetch(k.rowAddress(k.arg(Rows), k.arg(Pitch), k.arg(Slots), next),
-             dim() + k.config.stateFloats(), /*forWrite=*/true);
+             k.config.weightWords() + k.config.stateFloats(),
+             /*forWrite=*/true);
 }
 
 //===----------------------------------------------------------------------===//
@@ -177,6 +188,57 @@ Value SegmentUpdate::decayed(Value g, Value first, const Piece &piece) {
   if (!k.config.decay || k.config.optimizer == Optimizer::Lamb)
     return g;
   return k.fma(splatHp(DecayHp, g.getType()), loadWeight(first, piece), g);
+}
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+Value SegmentUpdate::startWeight(Value first, const Piece &piece) {
+  Value w = loadWeight(first, piece);
+  return k.config.decoupled ? k.mulf(splatHp(KeepHp, w.getType()), w) : w;
+}
+
+void SegmentUpdate::storeWeight(Value w, Value first, const Piece &piece) {
+  k.storeWeights(w, k.weightAddress(row, first, piece.column),
+                 k.config.stochastic ? noise(first, piece) : Value());
+}
+
+/// The word of each column, from the row's seed ("Storage" of
+/// docs/numerics.md).
+Value SegmentUpdate::noise(Value first, const Piece &piece) {
+  VectorType type = k.vec(k.i32(), piece.width);
+  constexpr uint32_t golden = 0x9e3779b9;
+  SmallVector<int32_t> steps;
+  for (int64_t i = 0; i < piece.width; ++i)
+    steps.push_back(
+        static_cast<int32_t>(static_cast<uint32_t>(piece.column + i) * golden));
+  Value x = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(type, ArrayRef<int32_t>(steps)));
+  Value low = seed[0];
+  if (first)
+    low = arith::AddIOp::create(
+        b, loc, low,
+        arith::MulIOp::create(b, loc,
+                              arith::TruncIOp::create(b, loc, k.i32(), first),
+                              k.constantI32(static_cast<int32_t>(golden))));
+  x = arith::AddIOp::create(b, loc, x, k.splat(low, type));
+  auto mixDown = [&](int shift) {
+    x = arith::XOrIOp::create(
+        b, loc, x,
+        arith::ShRUIOp::create(b, loc, x, k.constantI32(shift, type)));
+  };
+  auto multiply = [&](uint32_t by) {
+    x = arith::MulIOp::create(b, loc, x,
+                              k.constantI32(static_cast<int32_t>(by), type));
+  };
+  mixDown(16);
+  multiply(0x7feb352d);
+  x = arith::XOrIOp::create(b, loc, x, k.splat(seed[1], type));
+  mixDown(15);
+  multiply(0x846ca68b);
+  mixDown(16);
+  return x;
 }
 
 //===----------------------------------------------------------------------===//
@@ -261,10 +323,7 @@ void SegmentUpdate::updateColumns(Value first, ArrayRef<Piece> pieces,
                                   ValueRange g) {
   for (auto [p, sum] : llvm::zip_equal(pieces, g)) {
     Value d = decayed(sum, first, p);
-    Value w = loadWeight(first, p);
-    if (k.config.decoupled)
-      w = k.mulf(splatHp(KeepHp, w.getType()), w);
-    k.storeAt(updated(w, d, first, p), weightAddress(first, p));
+    storeWeight(updated(startWeight(first, p), d, first, p), first, p);
   }
 }
 
@@ -357,14 +416,14 @@ Value SegmentUpdate::rowScale(ValueRange lanes) {
   RowSum rowSum(k);
   switch (k.config.optimizer) {
   case Optimizer::RowwiseAdagrad: {
-    Value at = k.column(row, dim());
+    Value at = k.column(row, k.config.weightWords());
     Value s =
         k.addf(k.loadAt(k.f32(), at), k.divf(rowSum.finish(lanes), hp[3]));
     k.storeAt(s, at);
     return k.negf(k.divf(hp[0], k.addf(k.sqrt(s), hp[2])));
   }
   case Optimizer::PartialRowwiseAdam: {
-    Value at = k.column(row, dim() + dim());
+    Value at = k.column(row, k.config.weightWords() + dim());
     Value v = k.loadAt(k.f32(), at);
     Value mean = k.divf(rowSum.finish(lanes), hp[6]);
     v = k.fma(hp[4], k.subf(mean, v), v);
@@ -430,11 +489,8 @@ void SegmentUpdate::updateWholeRow(Value from, Value to) {
   Value scale = rowScale(lanes);
   k.forBlocks(plan, {}, [&](Value first, ArrayRef<Piece> pieces, ValueRange) {
     for (auto [p, x] : llvm::zip_equal(pieces, held(first, pieces))) {
-      Value w = loadWeight(first, p);
-      if (k.config.decoupled)
-        w = k.mulf(splatHp(KeepHp, w.getType()), w);
-      k.storeAt(k.fma(k.splat(scale, w.getType()), x, w),
-                weightAddress(first, p));
+      Value w = startWeight(first, p);
+      storeWeight(k.fma(k.splat(scale, w.getType()), x, w), first, p);
     }
     return Values();
   });

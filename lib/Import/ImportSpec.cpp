@@ -38,7 +38,7 @@ private:
   DictionaryAttr pins() const;
   void tier(const spec::Tier &tier);
   LogicalResult table(const spec::Table &table);
-  emb::RowAttr row(spec::DType type) const;
+  emb::RowAttr row(const spec::Table &table) const;
   Attribute optimizer(const spec::Table &table);
   Attribute init(const spec::Init &init) const;
   emb::ProfileAttr profile(const profile::Stats *stats) const;
@@ -178,19 +178,21 @@ void Importer::tier(const spec::Tier &tier) {
                       tier.per.value == spec::TierScope::Worker, writes);
 }
 
-emb::RowAttr Importer::row(spec::DType type) const {
+emb::RowAttr Importer::row(const spec::Table &table) const {
   Type f16 = builder.getF16Type();
-  switch (type) {
+  const bool stochastic = table.rounding == spec::Rounding::Stochastic;
+  switch (table.dtype.value) {
   case spec::DType::F32:
-    return emb::RowAttr::get(context, builder.getF32Type(), Type());
+    return emb::RowAttr::get(context, builder.getF32Type(), Type(), false);
   case spec::DType::F16:
-    return emb::RowAttr::get(context, f16, Type());
+    return emb::RowAttr::get(context, f16, Type(), stochastic);
   case spec::DType::BF16:
-    return emb::RowAttr::get(context, builder.getBF16Type(), Type());
+    return emb::RowAttr::get(context, builder.getBF16Type(), Type(),
+                             stochastic);
   case spec::DType::Int8:
-    return emb::RowAttr::get(context, builder.getI8Type(), f16);
+    return emb::RowAttr::get(context, builder.getI8Type(), f16, false);
   case spec::DType::Int4:
-    return emb::RowAttr::get(context, builder.getIntegerType(4), f16);
+    return emb::RowAttr::get(context, builder.getIntegerType(4), f16, false);
   }
   return {};
 }
@@ -262,7 +264,7 @@ emb::ProfileAttr Importer::profile(const profile::Stats *s) const {
 
 emb::StateType Importer::stateType(const spec::Table &table) const {
   return emb::StateType::get(context, table.rows.value, table.dim.value,
-                             row(table.dtype.value));
+                             row(table));
 }
 
 LogicalResult Importer::table(const spec::Table &table) {

@@ -20,16 +20,18 @@ namespace terrace::spec {
 namespace {
 
 using Keys = llvm::ArrayRef<llvm::StringRef>;
-const llvm::StringRef tableKeys[] = {
-    "name", "rows", "dim", "dtype", "init", "optimizer", "ids", "use", "count"};
+const llvm::StringRef tableKeys[] = {"name",     "rows", "dim",       "dtype",
+                                     "rounding", "init", "optimizer", "ids",
+                                     "use",      "count"};
 // An inline table is repeated with its feature.
-const llvm::StringRef inlineKeys[] = {"name", "rows",      "dim", "dtype",
-                                      "init", "optimizer", "ids", "use"};
+const llvm::StringRef inlineKeys[] = {"name",      "rows",     "dim",
+                                      "dtype",     "rounding", "init",
+                                      "optimizer", "ids",      "use"};
 const llvm::StringRef featureKeys[] = {
     "name",    "column",   "table",    "type",  "pooling", "weights",
     "max_ids", "mean_ids", "overflow", "dedup", "count",   "use"};
-const llvm::StringRef tableDefaults[] = {"rows", "dim",       "dtype",
-                                         "init", "optimizer", "ids"};
+const llvm::StringRef tableDefaults[] = {
+    "rows", "dim", "dtype", "rounding", "init", "optimizer", "ids"};
 const llvm::StringRef featureDefaults[] = {"column",   "table",    "type",
                                            "pooling",  "weights",  "max_ids",
                                            "mean_ids", "overflow", "dedup"};
@@ -196,6 +198,8 @@ void ModelDecoder::decodeTable(const Yaml &node, llvm::StringRef path,
     readInteger(r, *v, sub("dim"), 1, 65536, table.dim);
   if (const Yaml *v = at("dtype"))
     readEnum(r, *v, sub("dtype"), table.dtype);
+  if (const Yaml *v = at("rounding"))
+    readEnum(r, *v, sub("rounding"), table.rounding);
   if (const Yaml *v = at("init")) {
     Yaml map = asKindMap(*v);
     decodeInit(Fields(r, map, sub("init"),
@@ -241,6 +245,12 @@ void ModelDecoder::addTable(const Yaml &node, const Yaml &resolved,
   table.loc = node.loc;
   table.name = std::move(name);
   decodeTable(resolved, path, table);
+  // Templates give one without the other; a table is the place to compare.
+  if (table.rounding == Rounding::Stochastic && table.dtype != DType::F16 &&
+      table.dtype != DType::BF16)
+    reading.error(table.rounding.loc,
+                  path + ".rounding: only with dtype: f16 or bf16, not " +
+                      spec::name(table.dtype.value));
   // With all keys known already, only what is missing is new here.
   std::vector<llvm::StringRef> missing;
   for (llvm::StringRef key : {"rows", "dim"})

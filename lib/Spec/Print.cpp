@@ -159,6 +159,7 @@ void Printer::model() {
               .whole("rows", table.rows)
               .whole("dim", table.dim)
               .add("dtype", name(table.dtype.value))
+              .add("rounding", name(table.rounding.value))
               .add("ids", printIds(table.ids))
               .add("init", printInit(table.init))
               .add("optimizer", printOptimizer(table.optimizer))

@@ -46,6 +46,7 @@ enum class OnBadId { Error, Drop };
 enum class OnBadGrad { Error, Skip };
 enum class OnBadRow { Error, Skip };
 enum class DType { F32, F16, BF16, Int8, Int4 };
+enum class Rounding { Nearest, Stochastic };
 enum class InitKind { Uniform, Normal, Constant };
 enum class OptimizerKind {
   Sgd,
@@ -77,6 +78,7 @@ llvm::StringRef name(OnBadId);
 llvm::StringRef name(OnBadGrad);
 llvm::StringRef name(OnBadRow);
 llvm::StringRef name(DType);
+llvm::StringRef name(Rounding);
 llvm::StringRef name(InitKind);
 llvm::StringRef name(OptimizerKind);
 llvm::StringRef name(DecayMode);
@@ -143,6 +145,7 @@ struct Table {
   Int rows = 0; ///< capacity where ids are dynamic
   Int dim = 0;
   Value<DType> dtype = DType::F32;
+  Value<Rounding> rounding = Rounding::Nearest; ///< of updates in f16 and bf16
   Init init;
   Optimizer optimizer;
   Ids ids;

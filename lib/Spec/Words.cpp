@@ -24,6 +24,7 @@ TERRACE_WORDS(OnBadId, "error", "drop")
 TERRACE_WORDS(OnBadGrad, "error", "skip")
 TERRACE_WORDS(OnBadRow, "error", "skip")
 TERRACE_WORDS(DType, "f32", "f16", "bf16", "int8", "int4")
+TERRACE_WORDS(Rounding, "nearest", "stochastic")
 TERRACE_WORDS(InitKind, "uniform", "normal", "constant")
 TERRACE_WORDS(OptimizerKind, "sgd", "adagrad", "rowwise_adagrad", "adam",
               "partial_rowwise_adam", "lamb", "ftrl")
@@ -67,6 +68,8 @@ const OtherName otherNames[] = {{"numembeddings", "rows"},
                                 {"datatype", "dtype"},
                                 {"weightsprecision", "dtype"},
                                 {"precision", "dtype"},
+                                {"stochasticrounding", "rounding"},
+                                {"roundingmode", "rounding"},
                                 {"isweighted", "weights"},
                                 {"weighted", "weights"},
                                 {"weight", "weights"},
@@ -185,6 +188,9 @@ const OtherName otherNames[] = {{"numembeddings", "rows"},
                                 {"float16", "f16"},
                                 {"fp16", "f16"},
                                 {"half", "f16"},
+                                {"roundtonearest", "nearest"},
+                                {"rne", "nearest"},
+                                {"sr", "stochastic"},
                                 {"bfloat16", "bf16"},
                                 {"i8", "int8"},
                                 {"i4", "int4"},
@@ -264,6 +270,7 @@ const OtherName places[] = {
     {"dim", "table: {dim: ...}"},
     {"embedding_dim", "table: {dim: ...}"},
     {"dtype", "table: {dtype: ...}"},
+    {"rounding", "table: {rounding: ...}"},
     {"data_type", "table: {dtype: ...}"},
     {"ids", "table: {ids: ...}"},
     {"init", "table: {init: ...}"},

@@ -96,6 +96,13 @@ void readTables(const json &j, Plan &plan) {
       failPlan(where, "init '" + table.init.kind + "' is not known");
     }
     table.init.key = wide(t.at("init_key"));
+    table.roundingKey = table.init.key;
+    if (std::string dtype = textOrEmpty(t, "dtype");
+        !dtype.empty() && !parseElement(dtype, table.element))
+      failPlan(where, "dtype '" + dtype + "' is not known to this runtime");
+    if (std::string rounding = textOrEmpty(t, "rounding"); !rounding.empty())
+      table.stochastic = choose<bool>(
+          where, rounding, {{"nearest", false}, {"stochastic", true}});
     const json &opt = t.at("optimizer");
     table.optimizer.name = opt.at("kind").get<std::string>();
     table.optimizer.kind = choose<OptimizerKind>(
@@ -198,7 +205,7 @@ void readGroups(const json &j, Plan &plan) {
     group.tables = g.at("tables").get<std::vector<int>>();
     group.rows = number(g, "rows", 1, 1ll << 40);
     group.dim = number(g, "dim", 1, 1 << 20);
-    group.weightsBytes = number(g, "weights_bytes", 4);
+    group.weightsBytes = number(g, "weights_bytes", 2);
     group.stateBytes = number(g, "state_bytes");
     group.slotBytes = number(g, "slot_bytes", 4);
     group.storeBytes = number(g, "store_bytes");

@@ -144,7 +144,9 @@ bool Session::sameLayout(const Manifest &manifest) const {
         a.extents.size() != b.extents.size())
       return false;
     for (size_t k = 0; k < a.tables.size(); ++k)
-      if (plan.tables[a.tables[k]].name != manifest.tables[b.tables[k]].name)
+      if (plan.tables[a.tables[k]].name != manifest.tables[b.tables[k]].name ||
+          plan.tables[a.tables[k]].element !=
+              manifest.tables[b.tables[k]].element)
         return false;
     for (size_t k = 0; k < a.extents.size(); ++k)
       if (a.extents[k].path != b.extents[k].path ||
@@ -224,12 +226,17 @@ Result<std::vector<int>> Session::matchForInit(const StateSource &other,
       continue;
     }
     ++matched;
-    log(TRC_LOG_INFO, "init-from: table '" + from.name + "': rows 0 .. " +
-                          std::to_string(std::min(from.rows, to.rows) - 1) +
-                          (from.optimizer == to.optimizer.name
-                               ? " with their optimizer state"
-                               : ", weights only (its optimizer was " +
-                                     from.optimizer + ")"));
+    log(TRC_LOG_INFO,
+        "init-from: table '" + from.name + "': rows 0 .. " +
+            std::to_string(std::min(from.rows, to.rows) - 1) +
+            (from.element == to.element
+                 ? std::string()
+                 : std::string(" converted from ") + elementName(from.element) +
+                       " to " + elementName(to.element)) +
+            (from.optimizer == to.optimizer.name
+                 ? " with their optimizer state"
+                 : ", weights only (its optimizer was " + from.optimizer +
+                       ")"));
   }
   for (const TablePlan &t : plan.tables)
     if (other.manifest.findTable(t.name) < 0)

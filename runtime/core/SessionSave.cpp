@@ -34,10 +34,9 @@ Status Session::eachRow(const RowTaker &take, bool memoryHomesOnly) {
     uint64_t rows = static_cast<uint64_t>(g->plan->rows);
     auto give = [&](uint64_t row, const char *record) {
       int table = g->plan->tables[g->tableOf(plan, row)];
-      return take(
-          table, row - static_cast<uint64_t>(plan.tables[table].rowBase),
-          record,
-          static_cast<uint32_t>(g->plan->weightsBytes + g->plan->stateBytes));
+      return take(table,
+                  row - static_cast<uint64_t>(plan.tables[table].rowBase),
+                  record, static_cast<uint32_t>(g->plan->recordBytes()));
     };
     if (!g->cache) {
       for (uint64_t row = g->written.next(0, rows); row < rows;

@@ -237,17 +237,29 @@ void Pipeline::segmentUpdate(Batch &b, GroupRuntime &g) {
   float hp[kUpdateScalars] = {};
   updateScalars(table.optimizer, g.plan->dim, b.lrScale, b.step, hp);
   const float *grads = at<float>(gradsRing, b.t, gradsLayout.groupAt[g.index]);
-  pool.parallelFor(0, rows, grainFor(g.plan->dim),
-                   [&](int64_t begin, int64_t end) {
-                     g.update(g.memory.data(), g.plan->slotBytes, slots,
-                              at<int32_t>(g.uniqueRing, b.t, layout.seg),
-                              at<uint32_t>(g.uniqueRing, b.t, layout.occ),
-                              at<float>(g.uniqueRing, b.t, layout.coef), grads,
-                              hp, begin, end);
-                     if (g.cache)
-                       g.cache->markDirty(slots, static_cast<uint32_t>(begin),
-                                          static_cast<uint32_t>(end));
-                   });
+  const uint32_t *unique = at<uint32_t>(g.uniqueRing, b.t, layout.rows);
+  auto update = [&](const uint64_t *seeds, int64_t begin, int64_t end) {
+    g.update(g.memory.data(), g.plan->slotBytes, slots,
+             at<int32_t>(g.uniqueRing, b.t, layout.seg),
+             at<uint32_t>(g.uniqueRing, b.t, layout.occ),
+             at<float>(g.uniqueRing, b.t, layout.coef), grads, hp, seeds, begin,
+             end);
+  };
+  pool.parallelFor(
+      0, rows, grainFor(g.plan->dim), [&](int64_t begin, int64_t end) {
+        if (!g.plan->stochastic)
+          update(nullptr, begin, end);
+        uint64_t seeds[128];
+        for (int64_t u = begin; g.plan->stochastic && u < end; u += 128) {
+          int64_t last = std::min<int64_t>(end, u + 128);
+          for (int64_t i = u; i < last; ++i)
+            seeds[i - u] = g.roundingSeedOf(plan, unique[i], b.step);
+          update(seeds, u, last);
+        }
+        if (g.cache)
+          g.cache->markDirty(slots, static_cast<uint32_t>(begin),
+                             static_cast<uint32_t>(end));
+      });
   if (!g.cache)
     for (int64_t u = 0; u < rows; ++u)
       g.written.set(slots[u]);

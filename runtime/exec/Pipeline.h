@@ -86,6 +86,13 @@ struct GroupRuntime {
   }
   /// Position in plan->tables of the table that the group's row belongs to.
   size_t tableOf(const Plan &model, uint64_t groupRow) const;
+  uint64_t roundingSeedOf(const Plan &model, uint64_t groupRow,
+                          int64_t step) const {
+    const TablePlan &table =
+        model.tables[plan->tables[tableOf(model, groupRow)]];
+    return roundingSeed(table.roundingKey, step,
+                        static_cast<int64_t>(groupRow) - table.rowBase);
+  }
   /// Writes the row's initial value: weights, then zero state.
   void initRow(const Plan &model, size_t tablePosition, uint64_t groupRow,
                char *out) const;

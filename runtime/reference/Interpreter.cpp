@@ -279,8 +279,7 @@ void Interpreter::update(const Op &op, const StepScale &scale) {
   result.table = op.table;
   result.rows.clear();
   for (auto &entry : sums) {
-    std::vector<float> record = table.record(entry.first);
-    updateRow(table.definition(), scale, entry.second, record);
+    std::vector<float> record = table.updated(entry.first, scale, entry.second);
     result.rows.emplace(entry.first, std::move(record));
   }
 }

@@ -75,6 +75,12 @@ TableDef parseTable(const json &t) {
   d.hash = choose<bool>("ids", t.at("ids"), {{"index", false}, {"hash", true}});
   const json &init = t.at("init");
   uint64_t key = std::stoull(t.at("init_key").get<std::string>());
+  d.key = key;
+  d.storage = choose<Storage>(
+      "dtype", t.value("dtype", "f32"),
+      {{"f32", Storage::F32}, {"f16", Storage::F16}, {"bf16", Storage::BF16}});
+  d.stochastic = choose<bool>("rounding", t.value("rounding", "nearest"),
+                              {{"nearest", false}, {"stochastic", true}});
   std::string kind = init.at("kind");
   if (kind == "uniform")
     d.init = RowInit::uniform(key, init.at("low"), init.at("high"));

@@ -31,12 +31,16 @@ enum class Optimizer {
   Lamb,
   Ftrl
 };
+enum class Storage { F32, F16, BF16 };
 enum class Pool { Sum, Mean, WeightedMean, Sqrtn, Max, None };
 
 struct TableDef {
   std::string name;
   int64_t rows = 0, dim = 0;
   bool hash = false;
+  Storage storage = Storage::F32;
+  bool stochastic = false; // rounding of updates
+  uint64_t key = 0;        // of rounding
   RowInit init;
   Optimizer optimizer = Optimizer::Sgd;
   double lr = 0, eps = 0, beta1 = 0, beta2 = 0, momentum = 0;

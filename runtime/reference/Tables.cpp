@@ -6,6 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/reference/Tables.h"
 
+#include "runtime/core/Hash.h"
+#include "runtime/reference/Rounding.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +19,7 @@ std::vector<float> Table::record(int64_t row) const {
   if (it != rows.end())
     return it->second;
   std::vector<float> r(static_cast<size_t>(def->recordFloats()), 0.0f);
-  def->init.fill(row, def->dim, r.data());
+  initial(row, r.data());
   return r;
 }
 
@@ -25,8 +28,31 @@ const float *Table::weights(int64_t row, std::vector<float> &scratch) const {
   if (it != rows.end())
     return it->second.data();
   scratch.resize(static_cast<size_t>(def->dim));
-  def->init.fill(row, def->dim, scratch.data());
+  initial(row, scratch.data());
   return scratch.data();
+}
+
+void Table::initial(int64_t row, float *out) const {
+  def->init.fill(row, def->dim, out);
+  for (int64_t c = 0; c < def->dim; ++c)
+    out[c] = roundNearest(def->storage, out[c]);
+}
+
+std::vector<float> Table::updated(int64_t row, const StepScale &scale,
+                                  std::vector<float> &gradient) const {
+  std::vector<float> r = record(row);
+  updateRow(*def, scale, gradient, r);
+  uint64_t golden = 0x9e3779b97f4a7c15ull;
+  uint64_t seed =
+      mix64(mix64(def->key + static_cast<uint64_t>(scale.step) * golden) +
+            static_cast<uint64_t>(row));
+  for (int64_t c = 0; c < def->dim; ++c) {
+    float &w = r[static_cast<size_t>(c)];
+    w = def->stochastic
+            ? roundStochastic(def->storage, w, roundingWord(seed, c))
+            : roundNearest(def->storage, w);
+  }
+  return r;
 }
 
 void Table::store(int64_t row, const std::vector<float> &record) {

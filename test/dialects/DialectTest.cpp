@@ -318,6 +318,12 @@ TEST_F(DialectTest, AttributesAnswerThroughInterfaces) {
                    "decoupled, clip>",
                    plan::KernelKind::SegmentUpdate),
             "segment_update_16_momentum_sgd_decay_decoupled_clip");
+  EXPECT_EQ(kernel("#plan.kernel_config<16 x f16, max>",
+                   plan::KernelKind::GatherPool),
+            "gather_pool_16_f16_max");
+  EXPECT_EQ(kernel("#plan.kernel_config<16 x bf16, adam, clip, stochastic>",
+                   plan::KernelKind::SegmentUpdate),
+            "segment_update_16_bf16_adam_clip_stochastic");
 }
 
 } // namespace

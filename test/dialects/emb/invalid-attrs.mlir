@@ -39,6 +39,12 @@ module attributes {emb.machine = #emb.machine<cpu "x", cores 1 figures {nvme = {
 // expected-error @below {{rows of 'f32' take no scale}}
 module attributes {x = #emb.row<f32, scale f16>} {}
 // -----
+// expected-error @below {{rows of 'f32' are not rounded stochastically}}
+module attributes {x = #emb.row<f32, stochastic>} {}
+// -----
+// expected-error @below {{rows of 'i8' are not rounded stochastically}}
+module attributes {x = #emb.row<i8, scale f16, stochastic>} {}
+// -----
 // expected-error @below {{rows of 'i8' need a scale of f16 or f32}}
 module attributes {x = #emb.row<i8>} {}
 // -----

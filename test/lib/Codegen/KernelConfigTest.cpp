@@ -27,6 +27,13 @@ TEST(KernelConfig, SpellsNamesAsTheArtifactDoes) {
   EXPECT_EQ(KernelConfig::segmentUpdate(3, Optimizer::Ftrl, false, false, true)
                 .name(),
             "segment_update_3_ftrl_clip");
+  EXPECT_EQ(
+      KernelConfig::gatherPool(16, Pooling::Max).stored(Element::F16).name(),
+      "gather_pool_16_f16_max");
+  EXPECT_EQ(KernelConfig::segmentUpdate(16, Optimizer::Sgd, true)
+                .stored(Element::BF16, true)
+                .name(),
+            "segment_update_16_bf16_sgd_decay_stochastic");
 }
 
 TEST(KernelConfig, ParseIsTheInverseOfName) {
@@ -52,6 +59,10 @@ TEST(KernelConfig, ParseIsTheInverseOfName) {
                                                     false, clip));
     }
   }
+  for (size_t i = 0, wide = configs.size(); i < wide; ++i)
+    for (Element element : {Element::F16, Element::BF16})
+      configs.push_back(configs[i].stored(
+          element, configs[i].kind == KernelKind::SegmentUpdate && i % 2));
   for (const KernelConfig &config : configs) {
     auto parsed = KernelConfig::parse(config.name());
     ASSERT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError());
@@ -80,6 +91,9 @@ TEST(KernelConfig, RefusesOtherNamesAndSaysWhy) {
         Case{"segment_update_16_sum", "'sum' is not one of sgd"},
         Case{"segment_update_16_sgd_decay_decay", "is not one of"},
         Case{"segment_update_16_sgd_clip_decay", "is not one of"},
+        Case{"segment_update_16_sgd_stochastic", "f32 is never rounded"},
+        Case{"segment_update_16_f32_sgd", "'f32_sgd' is not one of"},
+        Case{"gather_pool_16_f16_sum_stochastic", "is not one of"},
         Case{"segment_update_16_ftrl_decay", "ftrl takes no such decay"},
         Case{"segment_update_16_lamb_decoupled", "lamb takes no such"}}) {
     auto parsed = KernelConfig::parse(c.name);

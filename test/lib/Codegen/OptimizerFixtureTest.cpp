@@ -163,7 +163,7 @@ TEST_P(OptimizerFixture, IsReproducedWithinItsBound) {
       std::vector<float> scalars = hyperparameters(*config, hp, ++t);
       kernel(reinterpret_cast<char *>(rows.data()), 4 * width, s.slots.data(),
              s.seg.data(), s.occ.data(), s.coef.data(), s.grads.data(),
-             scalars.data(), 0, s.slots.size());
+             scalars.data(), nullptr, 0, s.slots.size());
       for (size_t r = 0; r < initial.size(); ++r) {
         const float *row = rows.data() + r * width;
         worst = std::max(worst, rowError((*step.getArray("rows"))[r], row));

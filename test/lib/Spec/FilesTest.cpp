@@ -136,7 +136,7 @@ tables:
    ids: {kind: dynamic, admit: {min_count: 2}, evict: {policy: lfu, ttl: 90min}, on_full: evict}}
 - {name: u, rows: 9, dim: 3, dtype: int4, init: {kind: constant, value: -1.5},
    optimizer: {kind: sgd, momentum: 0.9, weight_decay: 0.1, weight_decay_mode: decoupled, clip_norm: 2.5}, ids: hash}
-- {name: v, rows: 9, dim: 3, optimizer: {kind: ftrl, beta: 0.5, l1: 0.25, l2: 0.125}}
+- {name: v, rows: 9, dim: 3, dtype: f16, rounding: stochastic, optimizer: {kind: ftrl, beta: 0.5, l1: 0.25, l2: 0.125}}
 features:
 - {name: f, column: "a column", table: t, type: string, pooling: weighted_mean, weights: w, max_ids: 5, mean_ids: 2.5,
    overflow: keep_first, dedup: g}
@@ -176,6 +176,7 @@ plan: {lookahead: 8, place: [{tables: "[tu]", home: n, cache: {h: 1KiB, d: 12345
                            "on_full: evict",
                            "momentum: 0.9",
                            "weight_decay_mode: decoupled, clip_norm: 2.5",
+                           "dtype: f16, rounding: stochastic",
                            "beta: 0.5, l1: 0.25, l2: 0.125",
                            "pooling: weighted_mean, weights: w",
                            "column: \"a column\"",
