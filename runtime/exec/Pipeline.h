@@ -146,6 +146,10 @@ public:
   Status copyOutputs(int64_t t, DLTensor *const *outputs, uint32_t count);
   Status takeGradients(int64_t t, const DLTensor *const *gradients,
                        uint32_t count, float scale);
+  /// Of trc_backward_options: one pointer per feature, or null.
+  Status checkWeightGradients(float *const *to) const;
+  /// After takeGradients and before resume is complete.
+  void weightGradients(int64_t t, size_t f, float *to);
   /// The head's own step, when backward has come.
   void updateHead(const Batch &b);
   Batch &batch(int64_t t) { return batches[t % batches.size()]; }
