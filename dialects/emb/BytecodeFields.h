@@ -46,16 +46,18 @@ struct IsSince<Since<version, T>> : std::true_type {
 // One field
 //===----------------------------------------------------------------------===//
 
-template <typename T> void writeField(Writer &writer, const T &value) {
+template <typename T>
+void writeField(Writer &writer, uint64_t version, const T &value) {
   if constexpr (std::is_same_v<T, bool> || std::is_enum_v<T>)
     writer.writeVarInt(static_cast<uint64_t>(value));
   else if constexpr (std::is_integral_v<T>)
     writer.writeSignedVarInt(value);
   else if constexpr (std::is_same_v<T, emb::F64>)
     writer.writeVarInt(value.bits());
-  else if constexpr (IsSince<T>::value)
-    writeField(writer, value.value);
-  else if constexpr (std::is_base_of_v<mlir::Attribute, T>)
+  else if constexpr (IsSince<T>::value) {
+    if (version >= IsSince<T>::added)
+      writeField(writer, version, value.value);
+  } else if constexpr (std::is_base_of_v<mlir::Attribute, T>)
     writer.writeOptionalAttribute(value);
   else if constexpr (std::is_base_of_v<mlir::Type, T>) {
     writer.writeVarInt(bool(value));
@@ -64,7 +66,7 @@ template <typename T> void writeField(Writer &writer, const T &value) {
   } else {
     writer.writeVarInt(value.size());
     for (const auto &element : value)
-      writeField(writer, element);
+      writeField(writer, version, element);
   }
 }
 
@@ -116,9 +118,13 @@ mlir::LogicalResult readField(Reader &reader, uint64_t version, T &value) {
 // One attribute or type
 //===----------------------------------------------------------------------===//
 
-template <typename T> void writeFields(Writer &writer, T value) {
-  std::apply([&](const auto &...fields) { (writeField(writer, fields), ...); },
-             fieldsOf(value));
+template <typename T>
+void writeFields(Writer &writer, uint64_t version, T value) {
+  std::apply(
+      [&](const auto &...fields) {
+        (writeField(writer, version, fields), ...);
+      },
+      fieldsOf(value));
 }
 
 /// What `get` takes: lists as ArrayRef, everything else as it is.
@@ -162,13 +168,14 @@ template <typename T> T readFields(Reader &reader, uint64_t version) {
 
 /// The attributes or types of a dialect; a code is a position.
 template <typename Base, typename... Ts> struct List {
-  static mlir::LogicalResult write(Base value, Writer &writer) {
+  static mlir::LogicalResult write(Base value, Writer &writer,
+                                   uint64_t version) {
     uint64_t code = 0;
     auto one = [&](auto null) {
       using T = decltype(null);
       if (auto typed = llvm::dyn_cast<T>(value)) {
         writer.writeVarInt(code);
-        writeFields(writer, typed);
+        writeFields(writer, version, typed);
         return true;
       }
       ++code;
@@ -230,17 +237,17 @@ struct Interface : mlir::BytecodeDialectInterface {
   }
   mlir::LogicalResult writeAttribute(mlir::Attribute attribute,
                                      Writer &writer) const override {
-    return Attributes::write(attribute, writer);
+    return Attributes::write(attribute, writer, versionOf(writer));
   }
   mlir::Type readType(Reader &reader) const override {
     return Types::read(reader, versionOf(reader));
   }
   mlir::LogicalResult writeType(mlir::Type type,
                                 Writer &writer) const override {
-    return Types::write(type, writer);
+    return Types::write(type, writer, versionOf(writer));
   }
   void writeVersion(Writer &writer) const override {
-    writer.writeVarInt(current);
+    writer.writeVarInt(versionOf(writer));
   }
   std::unique_ptr<mlir::DialectVersion>
   readVersion(Reader &reader) const override {
@@ -253,8 +260,10 @@ struct Interface : mlir::BytecodeDialectInterface {
   }
 
 private:
-  uint64_t versionOf(Reader &reader) const {
-    auto version = reader.getDialectVersion(getDialect()->getNamespace());
+  /// The current version, unless the file says or its writer asked for another.
+  /// What an older one lacks is not written.
+  template <typename Stream> uint64_t versionOf(Stream &stream) const {
+    auto version = stream.getDialectVersion(getDialect()->getNamespace());
     return mlir::succeeded(version)
                ? static_cast<const Version *>(*version)->number
                : current;

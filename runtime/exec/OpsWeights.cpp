@@ -14,17 +14,15 @@
 
 using namespace trc;
 
-/// Over 32 lanes and a fold, as the row sums of the optimizers. Every image of
-/// an artifact needs a CPU with fma.
-__attribute__((target("avx2,fma"))) static float
-dot(const float *x, const float *y, int64_t dim) {
+/// Over 32 lanes and a fold, as the row sums of the optimizers.
+static float dot(const float *x, const float *y, int64_t dim) {
   float lane[32] = {};
   int64_t c = 0;
   for (; c + 32 <= dim; c += 32)
     for (int64_t l = 0; l < 32; ++l)
-      lane[l] = __builtin_fmaf(x[c + l], y[c + l], lane[l]);
+      lane[l] = std::fma(x[c + l], y[c + l], lane[l]);
   for (int64_t l = 0; c < dim; ++c, ++l)
-    lane[l] = __builtin_fmaf(x[c], y[c], lane[l]);
+    lane[l] = std::fma(x[c], y[c], lane[l]);
   for (int64_t width = 16; width > 0; width /= 2)
     for (int64_t l = 0; l < width; ++l)
       lane[l] = lane[l] + lane[l + width];

@@ -6,6 +6,7 @@
 // doubles in text, damaged and future bytecode, interfaces of attributes.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/emb/BytecodeFields.h"
 #include "dialects/emb/Emb.h"
 #include "dialects/plan/Plan.h"
 
@@ -237,6 +238,31 @@ TEST_F(DialectTest, BytecodeKeepsEverything) {
   OwningOpRef<ModuleOp> module = parse(kPlan);
   ASSERT_TRUE(module) << messages;
   std::string bytes = bytecodeOf(*module);
+  OwningOpRef<ModuleOp> again = parse(bytes);
+  ASSERT_TRUE(again) << messages;
+  std::string before, after;
+  llvm::raw_string_ostream(before) << *module;
+  llvm::raw_string_ostream(after) << *again;
+  EXPECT_EQ(before, after);
+}
+
+// What version 2 added takes its default when version 1 is read.
+TEST_F(DialectTest, BytecodeOfVersion1IsRead) {
+  OwningOpRef<ModuleOp> module = parse(R"(
+emb.tier @dram dram bytes 64
+emb.table @t : !emb.state<[9, 4], #emb.row<bf16>> ids index
+  optimizer #emb.adam<lr = 0.1, beta1 = 0.9, beta2 = 0.99, eps = 0.5, weight_decay = 0.25>
+  init #emb.constant<0.0> placement #emb.placement<home = @dram>
+plan.kernel @s segment_update <4 x bf16, adam, decay>
+)");
+  ASSERT_TRUE(module) << messages;
+  BytecodeWriterConfig config;
+  config.setDialectVersion("emb", std::make_unique<bytecode::Version>(1));
+  config.setDialectVersion("plan", std::make_unique<bytecode::Version>(1));
+  std::string bytes;
+  llvm::raw_string_ostream os(bytes);
+  ASSERT_TRUE(succeeded(writeBytecodeToFile(*module, os, config)));
+  EXPECT_LT(bytes.size(), bytecodeOf(*module).size());
   OwningOpRef<ModuleOp> again = parse(bytes);
   ASSERT_TRUE(again) << messages;
   std::string before, after;
