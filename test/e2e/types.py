@@ -1,8 +1,15 @@
-"""Tables in f16 and bf16: stop and resume give the same bits, roundings differ, and a state loads under another type."""
-# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-import json
+"""Tables in f16 and bf16: stop and resume give the same bits, roundings differ, and a state loads under another type.
 
-from harness import Folder, TERRACE, expect, run
+The C ABI reads and writes their rows as f32: rounded to nearest, and what is too large is an error that changes nothing.
+"""
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+import ctypes
+import json
+import math
+import os
+import struct
+
+from harness import BUILD, Folder, TERRACE, expect, run
 from resume import write_data
 
 STEPS = 120
@@ -29,6 +36,61 @@ def predictions(folder, exe, state):
     return [float(line.split()[0]) for line in (folder / f"{state}.txt").read_text().splitlines()]
 
 
+class Error(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_uint32), ("status", ctypes.c_int32), ("sample", ctypes.c_int64),
+                ("position", ctypes.c_int64), ("value", ctypes.c_int64), ("feature", ctypes.c_char * 128),
+                ("message", ctypes.c_char * 1024)]
+
+
+class OpenOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_uint32), ("mode", ctypes.c_int32), ("artifact_path", ctypes.c_char_p),
+                ("artifact", ctypes.c_void_p), ("state_dir", ctypes.c_char_p), ("flags", ctypes.c_uint32),
+                ("threads", ctypes.c_uint32), ("from", ctypes.c_char_p), ("init_from", ctypes.c_char_p),
+                ("cpu", ctypes.c_char_p), ("log", ctypes.c_void_p), ("log_user", ctypes.c_void_p)]
+
+
+def as_stored(dtype, x):
+    if dtype == "f16":
+        return struct.unpack("e", struct.pack("e", x))[0]
+    bits = struct.unpack("I", struct.pack("f", x))[0]
+    bits += 0x7FFF + (bits >> 16 & 1)
+    return struct.unpack("f", struct.pack("I", bits & 0xFFFF0000))[0]
+
+
+def rows_by_abi(folder, dtype):
+    """Both homes: `user` lies in memory, `item` behind a cache."""
+    (folder / "lib.yaml").write_text(json.dumps(spec("types", dtype, "nearest")))
+    run(TERRACE, "compile", "lib.yaml", "--emit=lib", "-o", f"{dtype}.so", cwd=folder)
+    rt = ctypes.CDLL(str(BUILD / "lib" / "libterrace-rt.so"))
+    error = Error(struct_size=ctypes.sizeof(Error))
+    options = OpenOptions(struct_size=ctypes.sizeof(OpenOptions), artifact_path=os.fsencode(folder / f"{dtype}.so"),
+                          state_dir=os.fsencode(folder / f"{dtype}.abi"), threads=1)
+
+    def call(name, *args, ok=True):
+        status = getattr(rt, name)(*args, ctypes.byref(error))
+        expect((status == 0) == ok, f"{name}: {error.message}")
+
+    for reopened in (False, True):
+        session = ctypes.c_void_p()
+        call("trc_open", ctypes.byref(options), ctypes.byref(session))
+        for table in (b"user", b"item"):
+            rows = (ctypes.c_int64 * 2)(7, 4321)
+            got = (ctypes.c_float * 26)()
+            values = [math.sin(i) * 10.0 ** (i % 7 - 4) for i in range(26)]
+            if not reopened:
+                call("trc_write_rows", session, table, rows, ctypes.c_int64(2), (ctypes.c_float * 26)(*values))
+                bad = values[:]
+                bad[20] = 3.4e38 if dtype == "bf16" else 65520.0
+                call("trc_write_rows", session, table, rows, ctypes.c_int64(2), (ctypes.c_float * 26)(*bad), ok=False)
+                message = error.message.decode()
+                expect("row 4321, column 7 is" in message and f"too large for {dtype}" in message, message)
+            call("trc_read_rows", session, table, rows, ctypes.c_int64(2), got)
+            want = [as_stored(dtype, ctypes.c_float(v).value) for v in values]
+            expect(list(got) == want, f"{table}: {list(got)} is not {want}")
+        call("trc_close", session)
+    print(f"{dtype}: rows written by the C ABI read back rounded, also after closing")
+
+
 def distance(a, b):
     expect(len(a) == len(b) > 0, f"{len(a)} and {len(b)} predictions")
     return max(abs(x - y) for x, y in zip(a, b))
@@ -36,6 +98,8 @@ def distance(a, b):
 
 def main():
     with Folder() as folder:
+        rows_by_abi(folder, "f16")
+        rows_by_abi(folder, "bf16")
         write_data(folder / "clicks.tsv.gz", 64 * STEPS + 5)
         results = {}
         for dtype, rounding in (("f32", "nearest"), ("f16", "nearest"), ("f16", "stochastic"), ("bf16", "nearest"),
