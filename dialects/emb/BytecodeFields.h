@@ -24,18 +24,40 @@ namespace terrace::bytecode {
 using Reader = mlir::DialectBytecodeReader;
 using Writer = mlir::DialectBytecodeWriter;
 
+struct Version : mlir::DialectVersion {
+  explicit Version(uint64_t number) : number(number) {}
+  uint64_t number;
+};
+
+/// A field that a later version of a dialect added: an older file lacks it, and
+/// it takes the value of T(). Fields of one attribute only grow in version.
+template <uint64_t version, typename T> struct Since {
+  T value{};
+  Since() = default;
+  Since(T value) : value(std::move(value)) {}
+};
+template <typename T> struct IsSince : std::false_type {};
+template <uint64_t version, typename T>
+struct IsSince<Since<version, T>> : std::true_type {
+  static constexpr uint64_t added = version;
+};
+
 //===----------------------------------------------------------------------===//
 // One field
 //===----------------------------------------------------------------------===//
 
-template <typename T> void writeField(Writer &writer, const T &value) {
+template <typename T>
+void writeField(Writer &writer, uint64_t version, const T &value) {
   if constexpr (std::is_same_v<T, bool> || std::is_enum_v<T>)
     writer.writeVarInt(static_cast<uint64_t>(value));
   else if constexpr (std::is_integral_v<T>)
     writer.writeSignedVarInt(value);
   else if constexpr (std::is_same_v<T, emb::F64>)
     writer.writeVarInt(value.bits());
-  else if constexpr (std::is_base_of_v<mlir::Attribute, T>)
+  else if constexpr (IsSince<T>::value) {
+    if (version >= IsSince<T>::added)
+      writeField(writer, version, value.value);
+  } else if constexpr (std::is_base_of_v<mlir::Attribute, T>)
     writer.writeOptionalAttribute(value);
   else if constexpr (std::is_base_of_v<mlir::Type, T>) {
     writer.writeVarInt(bool(value));
@@ -44,12 +66,17 @@ template <typename T> void writeField(Writer &writer, const T &value) {
   } else {
     writer.writeVarInt(value.size());
     for (const auto &element : value)
-      writeField(writer, element);
+      writeField(writer, version, element);
   }
 }
 
-template <typename T> mlir::LogicalResult readField(Reader &reader, T &value) {
-  if constexpr (std::is_same_v<T, bool> || std::is_enum_v<T>) {
+template <typename T>
+mlir::LogicalResult readField(Reader &reader, uint64_t version, T &value) {
+  if constexpr (IsSince<T>::value) {
+    return version < IsSince<T>::added
+               ? mlir::success()
+               : readField(reader, version, value.value);
+  } else if constexpr (std::is_same_v<T, bool> || std::is_enum_v<T>) {
     uint64_t code = 0;
     if (failed(reader.readVarInt(code)))
       return mlir::failure();
@@ -81,7 +108,7 @@ template <typename T> mlir::LogicalResult readField(Reader &reader, T &value) {
       return mlir::failure();
     // One by one: a damaged size ends at the end of the file.
     for (uint64_t i = 0; i < size; ++i)
-      if (failed(readField(reader, value.emplace_back())))
+      if (failed(readField(reader, version, value.emplace_back())))
         return mlir::failure();
     return mlir::success();
   }
@@ -91,13 +118,21 @@ template <typename T> mlir::LogicalResult readField(Reader &reader, T &value) {
 // One attribute or type
 //===----------------------------------------------------------------------===//
 
-template <typename T> void writeFields(Writer &writer, T value) {
-  std::apply([&](const auto &...fields) { (writeField(writer, fields), ...); },
-             fieldsOf(value));
+template <typename T>
+void writeFields(Writer &writer, uint64_t version, T value) {
+  std::apply(
+      [&](const auto &...fields) {
+        (writeField(writer, version, fields), ...);
+      },
+      fieldsOf(value));
 }
 
 /// What `get` takes: lists as ArrayRef, everything else as it is.
 template <typename T> const T &asArgument(const T &field) { return field; }
+template <uint64_t version, typename T>
+const T &asArgument(const Since<version, T> &field) {
+  return field.value;
+}
 template <typename T>
 llvm::ArrayRef<T> asArgument(const llvm::SmallVector<T> &field) {
   return field;
@@ -110,12 +145,12 @@ template <typename T>
 struct NeedsCheck<std::tuple<T>>
     : std::integral_constant<bool, !std::is_enum_v<T>> {};
 
-template <typename T> T readFields(Reader &reader) {
+template <typename T> T readFields(Reader &reader, uint64_t version) {
   using Fields = decltype(fieldsOf(std::declval<T>()));
   Fields fields;
   bool ok = std::apply(
       [&](auto &...field) {
-        return (mlir::succeeded(readField(reader, field)) && ...);
+        return (mlir::succeeded(readField(reader, version, field)) && ...);
       },
       fields);
   if (!ok)
@@ -126,20 +161,21 @@ template <typename T> T readFields(Reader &reader) {
           return T::getChecked([&]() { return reader.emitError(); },
                                reader.getContext(), asArgument(field)...);
         else
-          return T::get(reader.getContext(), field...);
+          return T::get(reader.getContext(), asArgument(field)...);
       },
       fields);
 }
 
 /// The attributes or types of a dialect; a code is a position.
 template <typename Base, typename... Ts> struct List {
-  static mlir::LogicalResult write(Base value, Writer &writer) {
+  static mlir::LogicalResult write(Base value, Writer &writer,
+                                   uint64_t version) {
     uint64_t code = 0;
     auto one = [&](auto null) {
       using T = decltype(null);
       if (auto typed = llvm::dyn_cast<T>(value)) {
         writer.writeVarInt(code);
-        writeFields(writer, typed);
+        writeFields(writer, version, typed);
         return true;
       }
       ++code;
@@ -148,7 +184,7 @@ template <typename Base, typename... Ts> struct List {
     return mlir::success((one(Ts()) || ...));
   }
 
-  static Base read(Reader &reader) {
+  static Base read(Reader &reader, uint64_t version) {
     uint64_t code = 0, at = 0;
     if (failed(reader.readVarInt(code)))
       return {};
@@ -157,7 +193,7 @@ template <typename Base, typename... Ts> struct List {
       using T = decltype(null);
       if (at++ != code)
         return false;
-      result = readFields<T>(reader);
+      result = readFields<T>(reader, version);
       return true;
     };
     if (!(one(Ts()) || ...))
@@ -169,11 +205,6 @@ template <typename Base, typename... Ts> struct List {
 //===----------------------------------------------------------------------===//
 // Versions
 //===----------------------------------------------------------------------===//
-
-struct Version : mlir::DialectVersion {
-  explicit Version(uint64_t number) : number(number) {}
-  uint64_t number;
-};
 
 /// The version that a file was written with; one from the future is an error.
 inline std::unique_ptr<mlir::DialectVersion>
@@ -194,30 +225,29 @@ readVersion(Reader &reader, llvm::StringRef dialect, uint64_t current) {
 // A dialect
 //===----------------------------------------------------------------------===//
 
-/// Encodes a dialect from its two lists. Version 1 is the first of each, so
-/// that every version that reads is current; the one that raises it overrides
-/// upgradeFromVersion.
+/// Encodes a dialect from its two lists. Parameters that a version added are
+/// filled in while reading (Since), so that nothing is left to upgrade after.
 template <typename Attributes, typename Types, uint64_t current>
 struct Interface : mlir::BytecodeDialectInterface {
   explicit Interface(mlir::Dialect *dialect)
       : BytecodeDialectInterface(dialect) {}
 
   mlir::Attribute readAttribute(Reader &reader) const override {
-    return Attributes::read(reader);
+    return Attributes::read(reader, versionOf(reader));
   }
   mlir::LogicalResult writeAttribute(mlir::Attribute attribute,
                                      Writer &writer) const override {
-    return Attributes::write(attribute, writer);
+    return Attributes::write(attribute, writer, versionOf(writer));
   }
   mlir::Type readType(Reader &reader) const override {
-    return Types::read(reader);
+    return Types::read(reader, versionOf(reader));
   }
   mlir::LogicalResult writeType(mlir::Type type,
                                 Writer &writer) const override {
-    return Types::write(type, writer);
+    return Types::write(type, writer, versionOf(writer));
   }
   void writeVersion(Writer &writer) const override {
-    writer.writeVarInt(current);
+    writer.writeVarInt(versionOf(writer));
   }
   std::unique_ptr<mlir::DialectVersion>
   readVersion(Reader &reader) const override {
@@ -227,6 +257,16 @@ struct Interface : mlir::BytecodeDialectInterface {
   upgradeFromVersion(mlir::Operation *,
                      const mlir::DialectVersion &) const override {
     return mlir::success();
+  }
+
+private:
+  /// The current version, unless the file says or its writer asked for another.
+  /// What an older one lacks is not written.
+  template <typename Stream> uint64_t versionOf(Stream &stream) const {
+    auto version = stream.getDialectVersion(getDialect()->getNamespace());
+    return mlir::succeeded(version)
+               ? static_cast<const Version *>(*version)->number
+               : current;
   }
 };
 

@@ -116,7 +116,12 @@ void EmbDialect::registerTypes() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult RowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                              Type element, Type scale) {
+                              Type element, Type scale, bool stochastic) {
+  if (stochastic && !element.isF16() && !element.isBF16())
+    return emitError()
+           << "rows of " << element
+           << " are not rounded stochastically: updates are of f32, "
+              "and only f16 and bf16 have fewer bits to train with";
   if (element.isF32() || element.isF16() || element.isBF16()) {
     if (scale)
       return emitError() << "rows of " << element << " take no scale";
@@ -132,66 +137,153 @@ LogicalResult RowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                      << element;
 }
 
+/// `<f32>`, `<i8, scale f16>`, `<bf16, stochastic>`.
+Attribute RowAttr::parse(AsmParser &parser, Type) {
+  Type element, scale;
+  bool stochastic = false;
+  if (parser.parseLess() || parser.parseType(element))
+    return {};
+  while (succeeded(parser.parseOptionalComma())) {
+    if (succeeded(parser.parseOptionalKeyword("stochastic"))) {
+      stochastic = true;
+      continue;
+    }
+    if (parser.parseKeyword("scale") || parser.parseType(scale))
+      return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<RowAttr>(parser.getContext(), element, scale,
+                                    stochastic);
+}
+
+void RowAttr::print(AsmPrinter &printer) const {
+  printer << '<' << getElement();
+  if (getScale())
+    printer << ", scale " << getScale();
+  if (getStochastic())
+    printer << ", stochastic";
+  printer << '>';
+}
+
 int64_t RowAttr::getBytes(int64_t dim) const {
   int64_t bytes = (dim * getElement().getIntOrFloatBitWidth() + 7) / 8;
   return getScale() ? bytes + getScale().getIntOrFloatBitWidth() / 8 : bytes;
 }
 
-/// Learning rate, epsilon and weight decay of any optimizer.
-static LogicalResult
-verifyOptimizer(function_ref<InFlightDiagnostic()> emitError, double lr,
-                double eps, double decay) {
-  if (!std::isfinite(lr) || lr < 0)
-    return emitError() << "lr must be finite and not negative, not " << lr;
-  if (!std::isfinite(eps) || eps < 0)
-    return emitError() << "eps must be finite and not negative, not " << eps;
-  if (!std::isfinite(decay) || decay < 0)
-    return emitError() << "weight_decay must be finite and not negative, not "
-                       << decay;
+using EmitError = function_ref<InFlightDiagnostic()>;
+using Named = SmallVector<std::pair<StringRef, double>>;
+
+/// Hyper-parameters are finite and not negative.
+static LogicalResult verifyParameters(EmitError emitError,
+                                      const Named &parameters) {
+  for (auto [name, value] : parameters)
+    if (!std::isfinite(value) || value < 0)
+      return emitError() << name << " must be finite and not negative, not "
+                         << value;
   return success();
 }
 
-LogicalResult SGDAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                              F64 lr, F64 decay) {
-  return verifyOptimizer(emitError, lr, 0, decay);
-}
-LogicalResult AdagradAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                  F64 lr, F64 eps, F64 decay) {
-  return verifyOptimizer(emitError, lr, eps, decay);
-}
-LogicalResult
-RowwiseAdagradAttr::verify(function_ref<InFlightDiagnostic()> emitError, F64 lr,
-                           F64 eps, F64 decay) {
-  return verifyOptimizer(emitError, lr, eps, decay);
-}
-LogicalResult AdamAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                               F64 lr, F64 beta1, F64 beta2, F64 eps,
-                               F64 decay) {
-  for (double beta : {beta1.value, beta2.value})
-    if (!(beta >= 0 && beta < 1))
-      return emitError() << "beta1 and beta2 must lie in [0, 1), not " << beta;
-  return verifyOptimizer(emitError, lr, eps, decay);
+static LogicalResult verifyBelowOne(EmitError emitError, StringRef names,
+                                    ArrayRef<double> values) {
+  for (double value : values)
+    if (!(value >= 0 && value < 1))
+      return emitError() << names << " must lie in [0, 1), not " << value;
+  return success();
 }
 
-using Named = SmallVector<std::pair<StringRef, double>>;
+LogicalResult SGDAttr::verify(EmitError emitError, F64 lr, F64 decay,
+                              F64 decoupled, F64 clip) {
+  return verifyParameters(emitError, {{"lr", lr},
+                                      {"weight_decay", decay},
+                                      {"decoupled_decay", decoupled},
+                                      {"clip_norm", clip}});
+}
+LogicalResult MomentumSGDAttr::verify(EmitError emitError, F64 lr, F64 momentum,
+                                      F64 decay, F64 decoupled, F64 clip) {
+  if (failed(verifyBelowOne(emitError, "momentum", {momentum})))
+    return failure();
+  return SGDAttr::verify(emitError, lr, decay, decoupled, clip);
+}
+LogicalResult AdagradAttr::verify(EmitError emitError, F64 lr, F64 eps,
+                                  F64 decay, F64 decoupled, F64 clip) {
+  if (failed(verifyParameters(emitError, {{"eps", eps}})))
+    return failure();
+  return SGDAttr::verify(emitError, lr, decay, decoupled, clip);
+}
+LogicalResult RowwiseAdagradAttr::verify(EmitError emitError, F64 lr, F64 eps,
+                                         F64 decay, F64 decoupled, F64 clip) {
+  return AdagradAttr::verify(emitError, lr, eps, decay, decoupled, clip);
+}
+LogicalResult AdamAttr::verify(EmitError emitError, F64 lr, F64 beta1,
+                               F64 beta2, F64 eps, F64 decay, F64 decoupled,
+                               F64 clip) {
+  if (failed(verifyBelowOne(emitError, "beta1 and beta2", {beta1, beta2})))
+    return failure();
+  return AdagradAttr::verify(emitError, lr, eps, decay, decoupled, clip);
+}
+LogicalResult PartialRowwiseAdamAttr::verify(EmitError emitError, F64 lr,
+                                             F64 beta1, F64 beta2, F64 eps,
+                                             F64 decay, F64 decoupled,
+                                             F64 clip) {
+  return AdamAttr::verify(emitError, lr, beta1, beta2, eps, decay, decoupled,
+                          clip);
+}
+LogicalResult LambAttr::verify(EmitError emitError, F64 lr, F64 beta1,
+                               F64 beta2, F64 eps, F64 decay, F64 clip) {
+  return AdamAttr::verify(emitError, lr, beta1, beta2, eps, decay, 0.0, clip);
+}
+LogicalResult FtrlAttr::verify(EmitError emitError, F64 lr, F64 beta, F64 l1,
+                               F64 l2, F64 clip) {
+  // It divides by lr.
+  if (!(lr.value > 0))
+    return emitError() << "lr of ftrl must be above 0, not " << lr.value;
+  return verifyParameters(emitError, {{"lr", lr},
+                                      {"beta", beta},
+                                      {"l1", l1},
+                                      {"l2", l2},
+                                      {"clip_norm", clip}});
+}
+
+/// What an artifact says of decay and clipping: keys of value 0 but
+/// weight_decay are left out, so that plans without them stay as they were.
+template <typename T> static Named withCommon(T attr, Named named) {
+  named.push_back({"weight_decay", attr.getWeightDecay()});
+  if (double decay = attr.getDecoupledDecay())
+    named.push_back({"decoupled_decay", decay});
+  if (double clip = attr.getClipNorm())
+    named.push_back({"clip_norm", clip});
+  return named;
+}
 
 Named SGDAttr::getHyperParameters() const {
-  return {{"lr", getLr()}, {"weight_decay", getWeightDecay()}};
+  return withCommon(*this, {{"lr", getLr()}});
+}
+Named MomentumSGDAttr::getHyperParameters() const {
+  return withCommon(*this, {{"lr", getLr()}, {"momentum", getMomentum()}});
 }
 Named AdagradAttr::getHyperParameters() const {
-  return {
-      {"lr", getLr()}, {"eps", getEps()}, {"weight_decay", getWeightDecay()}};
+  return withCommon(*this, {{"lr", getLr()}, {"eps", getEps()}});
 }
 Named RowwiseAdagradAttr::getHyperParameters() const {
-  return {
-      {"lr", getLr()}, {"eps", getEps()}, {"weight_decay", getWeightDecay()}};
+  return withCommon(*this, {{"lr", getLr()}, {"eps", getEps()}});
 }
-Named AdamAttr::getHyperParameters() const {
-  return {{"lr", getLr()},
-          {"beta1", getBeta1()},
-          {"beta2", getBeta2()},
-          {"eps", getEps()},
-          {"weight_decay", getWeightDecay()}};
+/// In the order that Adam's keys have in artifacts.
+template <typename T> static Named momentsOf(T attr) {
+  return withCommon(attr, {{"lr", attr.getLr()},
+                           {"beta1", attr.getBeta1()},
+                           {"beta2", attr.getBeta2()},
+                           {"eps", attr.getEps()}});
+}
+Named AdamAttr::getHyperParameters() const { return momentsOf(*this); }
+Named PartialRowwiseAdamAttr::getHyperParameters() const {
+  return momentsOf(*this);
+}
+Named LambAttr::getHyperParameters() const { return momentsOf(*this); }
+Named FtrlAttr::getHyperParameters() const {
+  return withCommon(
+      *this,
+      {{"lr", getLr()}, {"beta", getBeta()}, {"l1", getL1()}, {"l2", getL2()}});
 }
 
 //===----------------------------------------------------------------------===//

@@ -22,11 +22,13 @@ def Emb_RowAttr : Emb_Attr<"Row", "row"> {
   let summary = "storage of a row's weights";
   let description = [{
     The element type that a row is stored with, and the type of its scale where
-    the row is quantised: `#emb.row<f32>`, `#emb.row<i8, scale f16>`.
+    the row is quantised: `#emb.row<f32>`, `#emb.row<i8, scale f16>`. Updates
+    round to nearest, or `stochastic`: `#emb.row<bf16, stochastic>`.
   }];
   let parameters = (ins "::mlir::Type":$element,
-                        OptionalParameter<"::mlir::Type">:$scale);
-  let assemblyFormat = "`<` $element (`,` `scale` $scale^)? `>`";
+                        OptionalParameter<"::mlir::Type">:$scale,
+                        DefaultValuedParameter<"bool", "false">:$stochastic);
+  let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
     /// Bytes of the weights of one row, its scale included.
     int64_t getBytes(int64_t dim) const;
@@ -37,42 +39,82 @@ def Emb_RowAttr : Emb_Attr<"Row", "row"> {
 // Optimizers
 //===----------------------------------------------------------------------===//
 
-class Emb_Optimizer<string name, string mnem, string stateFloats, bit separable>
+// Clipping by the norm of a row's gradient crosses its columns, whatever the
+// optimizer. `decoupled`: what getDecoupledDecay returns where the optimizer
+// has no such parameter, and `decay` alike.
+class Emb_Optimizer<string name, string mnem, string stateFloats, bit separable,
+                    string extra = "">
     : Emb_Attr<name, mnem, [Emb_OptimizerInterface]> {
   let assemblyFormat = "`<` struct(params) `>`";
   let extraClassDeclaration = [{
     ::llvm::StringRef getKindName() const { return "}] # mnem # [{"; }
     int64_t getStateFloats([[maybe_unused]] int64_t dim) const { return }]
     # stateFloats # [{; }
-    bool isColumnSeparable() const { return }] # separable # [{; }
+    bool isColumnSeparable() const { return }] # separable # [{ &&
+      double(getClipNorm()) == 0; }
     ::llvm::SmallVector<std::pair<::llvm::StringRef, double>>
     getHyperParameters() const;
-  }];
+  }] # extra;
 }
+
+defvar NoDecoupled = "double getDecoupledDecay() const { return 0; }\n";
+defvar NoDecay = "double getWeightDecay() const { return 0; }\n";
+
+// The parameters that most optimizers end with.
+defvar Decays = (ins F64Param<"L2", "0.0">:$weight_decay,
+                     F64Param<"decay apart from the gradient", "0.0">
+                       :$decoupled_decay,
+                     F64Param<"largest norm of a row's gradient", "0.0">
+                       :$clip_norm);
 
 def Emb_SGDAttr : Emb_Optimizer<"SGD", "sgd", "0", 1> {
   let summary = "W -= lr * G";
-  let parameters = (ins F64Param<"learning rate">:$lr,
-                        F64Param<"L2", "0.0">:$weight_decay);
+  let parameters = !con((ins F64Param<"learning rate">:$lr), Decays);
+}
+def Emb_MomentumSGDAttr
+    : Emb_Optimizer<"MomentumSGD", "momentum_sgd", "dim", 1> {
+  let summary = "torch's SGD with momentum";
+  let parameters = !con((ins F64Param<"learning rate">:$lr,
+                             F64Param<"decay of the velocity">:$momentum),
+                        Decays);
 }
 def Emb_AdagradAttr : Emb_Optimizer<"Adagrad", "adagrad", "dim", 1> {
   let summary = "one sum of squares per element";
-  let parameters = (ins F64Param<"learning rate">:$lr, F64Param<"epsilon">:$eps,
-                        F64Param<"L2", "0.0">:$weight_decay);
+  let parameters = !con((ins F64Param<"learning rate">:$lr,
+                             F64Param<"epsilon">:$eps), Decays);
 }
 def Emb_RowwiseAdagradAttr
     : Emb_Optimizer<"RowwiseAdagrad", "rowwise_adagrad", "1", 0> {
   let summary = "one sum of mean squares per row";
-  let parameters = (ins F64Param<"learning rate">:$lr, F64Param<"epsilon">:$eps,
-                        F64Param<"L2", "0.0">:$weight_decay);
+  let parameters = !con((ins F64Param<"learning rate">:$lr,
+                             F64Param<"epsilon">:$eps), Decays);
 }
+defvar Moments = (ins F64Param<"learning rate">:$lr,
+                      F64Param<"decay of the first moment">:$beta1,
+                      F64Param<"decay of the second moment">:$beta2,
+                      F64Param<"epsilon">:$eps);
 def Emb_AdamAttr : Emb_Optimizer<"Adam", "adam", "2 * dim", 1> {
   let summary = "torch's SparseAdam, with the global step as t";
-  let parameters = (ins F64Param<"learning rate">:$lr,
-                        F64Param<"decay of the first moment">:$beta1,
-                        F64Param<"decay of the second moment">:$beta2,
-                        F64Param<"epsilon">:$eps,
-                        F64Param<"L2", "0.0">:$weight_decay);
+  let parameters = !con(Moments, Decays);
+}
+def Emb_PartialRowwiseAdamAttr
+    : Emb_Optimizer<"PartialRowwiseAdam", "partial_rowwise_adam", "dim + 1",
+                    0> {
+  let summary = "Adam with one second moment per row, as FBGEMM has it";
+  let parameters = !con(Moments, Decays);
+}
+def Emb_LambAttr : Emb_Optimizer<"Lamb", "lamb", "2 * dim", 0, NoDecoupled> {
+  let summary = "Adam whose step is as long as the row allows";
+  let parameters = !con(Moments,
+    (ins F64Param<"decay inside the direction", "0.0">:$weight_decay,
+         F64Param<"largest norm of a row's gradient", "0.0">:$clip_norm));
+}
+def Emb_FtrlAttr : Emb_Optimizer<"Ftrl", "ftrl", "2 * dim", 1,
+                                 !strconcat(NoDecoupled, NoDecay)> {
+  let summary = "FTRL-Proximal with L1 and L2";
+  let parameters = (ins F64Param<"alpha">:$lr, F64Param<"beta">:$beta,
+    F64Param<"L1", "0.0">:$l1, F64Param<"L2", "0.0">:$l2,
+    F64Param<"largest norm of a row's gradient", "0.0">:$clip_norm);
 }
 
 //===----------------------------------------------------------------------===//

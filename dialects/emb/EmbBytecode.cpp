@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Version 1. The two lists below only grow at their ends; a parameter that is
-// added or changes its meaning raises the version, and upgradeFromVersion
-// brings older modules up to date.
+// The two lists below only grow at their ends. A parameter that is added raises
+// the version and is marked with it, so that older files still read.
+// Version 2: decoupled decay and clipping of the optimizers of version 1, and
+// the rounding of rows.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/emb/EmbBytecode.h"
@@ -16,7 +17,7 @@ using namespace mlir;
 
 namespace terrace::emb {
 
-static constexpr uint64_t kVersion = 1;
+static constexpr uint64_t kVersion = 2;
 
 static uint64_t lastEnumerator(Pooling) { return getMaxEnumValForPooling(); }
 static uint64_t lastEnumerator(IdKind) { return getMaxEnumValForIdKind(); }
@@ -43,20 +44,45 @@ static auto fieldsOf(TierKindAttr a) { return std::tuple(a.getValue()); }
 static auto fieldsOf(OverflowAttr a) { return std::tuple(a.getValue()); }
 static auto fieldsOf(DirectionAttr a) { return std::tuple(a.getValue()); }
 static auto fieldsOf(RowAttr a) {
-  return std::tuple(a.getElement(), a.getScale());
+  return std::tuple(a.getElement(), a.getScale(),
+                    bytecode::Since<2, bool>(a.getStochastic()));
 }
+using Added2 = bytecode::Since<2, F64>;
 static auto fieldsOf(SGDAttr a) {
-  return std::tuple(F64(a.getLr()), F64(a.getWeightDecay()));
+  return std::tuple(F64(a.getLr()), F64(a.getWeightDecay()),
+                    Added2(a.getDecoupledDecay()), Added2(a.getClipNorm()));
 }
 static auto fieldsOf(AdagradAttr a) {
-  return std::tuple(F64(a.getLr()), F64(a.getEps()), F64(a.getWeightDecay()));
+  return std::tuple(F64(a.getLr()), F64(a.getEps()), F64(a.getWeightDecay()),
+                    Added2(a.getDecoupledDecay()), Added2(a.getClipNorm()));
 }
 static auto fieldsOf(RowwiseAdagradAttr a) {
-  return std::tuple(F64(a.getLr()), F64(a.getEps()), F64(a.getWeightDecay()));
+  return std::tuple(F64(a.getLr()), F64(a.getEps()), F64(a.getWeightDecay()),
+                    Added2(a.getDecoupledDecay()), Added2(a.getClipNorm()));
 }
 static auto fieldsOf(AdamAttr a) {
   return std::tuple(F64(a.getLr()), F64(a.getBeta1()), F64(a.getBeta2()),
-                    F64(a.getEps()), F64(a.getWeightDecay()));
+                    F64(a.getEps()), F64(a.getWeightDecay()),
+                    Added2(a.getDecoupledDecay()), Added2(a.getClipNorm()));
+}
+static auto fieldsOf(MomentumSGDAttr a) {
+  return std::tuple(F64(a.getLr()), F64(a.getMomentum()),
+                    F64(a.getWeightDecay()), F64(a.getDecoupledDecay()),
+                    F64(a.getClipNorm()));
+}
+static auto fieldsOf(PartialRowwiseAdamAttr a) {
+  return std::tuple(F64(a.getLr()), F64(a.getBeta1()), F64(a.getBeta2()),
+                    F64(a.getEps()), F64(a.getWeightDecay()),
+                    F64(a.getDecoupledDecay()), F64(a.getClipNorm()));
+}
+static auto fieldsOf(LambAttr a) {
+  return std::tuple(F64(a.getLr()), F64(a.getBeta1()), F64(a.getBeta2()),
+                    F64(a.getEps()), F64(a.getWeightDecay()),
+                    F64(a.getClipNorm()));
+}
+static auto fieldsOf(FtrlAttr a) {
+  return std::tuple(F64(a.getLr()), F64(a.getBeta()), F64(a.getL1()),
+                    F64(a.getL2()), F64(a.getClipNorm()));
 }
 static auto fieldsOf(UniformAttr a) {
   return std::tuple(F64(a.getLow()), F64(a.getHigh()));
@@ -97,7 +123,8 @@ using Attributes =
                    OverflowAttr, DirectionAttr, RowAttr, SGDAttr, AdagradAttr,
                    RowwiseAdagradAttr, AdamAttr, UniformAttr, NormalAttr,
                    ConstantAttr, MachineAttr, ShardsAttr, PlacementAttr,
-                   ProfileAttr>;
+                   ProfileAttr, MomentumSGDAttr, PartialRowwiseAdamAttr,
+                   LambAttr, FtrlAttr>;
 using Types = bytecode::List<Type, BagsType, InverseType, StateType>;
 
 void registerBytecode(EmbDialect *dialect) {

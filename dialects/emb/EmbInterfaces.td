@@ -22,7 +22,12 @@ def Emb_OptimizerInterface : AttrInterface<"OptimizerAttrInterface"> {
     InterfaceMethod<[{Whether a column's update needs no other column, so that
       column shards may update alone.}], "bool", "isColumnSeparable">,
     InterfaceMethod<"Learning rate.", "double", "getLr">,
-    InterfaceMethod<"L2 weight decay, 0 for none.", "double", "getWeightDecay">,
+    InterfaceMethod<"Weight decay in the gradient, 0 for none.",
+      "double", "getWeightDecay">,
+    InterfaceMethod<"Weight decay apart from the gradient, 0 for none.",
+      "double", "getDecoupledDecay">,
+    InterfaceMethod<"Largest norm of a row's gradient, 0 for any.",
+      "double", "getClipNorm">,
     InterfaceMethod<"Name and value of each hyper-parameter, in printing order.",
       "::llvm::SmallVector<std::pair<::llvm::StringRef, double>>",
       "getHyperParameters">,

@@ -53,7 +53,8 @@ LogicalResult RecordAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (state < 0 || header < 0)
     return emitError() << "state and header must not be negative, not " << state
                        << " and " << header;
-  int64_t weights = (dim * element.getIntOrFloatBitWidth() + 7) / 8;
+  // State is f32 and begins at a multiple of 4 bytes.
+  int64_t weights = (dim * element.getIntOrFloatBitWidth() + 31) / 32 * 4;
   if (slot < weights + state)
     return emitError() << "a slot of " << slot << " bytes cannot hold "
                        << weights << " bytes of weights and " << state
@@ -73,7 +74,7 @@ LogicalResult RecordAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 KernelConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          int64_t dim, Type element, emb::Pooling pooling,
-                         bool weighted, OptimizerKind, bool) {
+                         bool weighted, OptimizerKind, bool, bool, bool, bool) {
   if (dim < 1)
     return emitError() << "a kernel has at least 1 column, not " << dim;
   if (!element.isIntOrFloat())
@@ -88,12 +89,20 @@ KernelConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 std::string KernelConfigAttr::getKernelName(KernelKind kind) const {
   std::string name =
       stringifyKernelKind(kind).str() + "_" + std::to_string(getDim()) + "_";
+  if (!getElement().isF32())
+    llvm::raw_string_ostream(name) << getElement() << '_';
   if (kind == KernelKind::GatherPool) {
     name += emb::stringifyPooling(getPooling());
     return getWeighted() ? name + "_weighted" : name;
   }
   name += stringifyOptimizerKind(getOptimizer());
-  return getDecay() ? name + "_decay" : name;
+  if (getDecay())
+    name += "_decay";
+  if (getDecoupled())
+    name += "_decoupled";
+  if (getClip())
+    name += "_clip";
+  return getStochastic() ? name + "_stochastic" : name;
 }
 
 /// `<64 x f32, mean, weighted>` or `<64 x f32, adam, decay>`.
@@ -102,7 +111,8 @@ Attribute KernelConfigAttr::parse(AsmParser &parser, Type) {
   Type element;
   auto pooling = emb::Pooling::Sum;
   auto optimizer = OptimizerKind::SGD;
-  bool weighted = false, decay = false;
+  bool weighted = false, decay = false, decoupled = false, clip = false,
+       stochastic = false;
   if (parser.parseLess() || parser.parseInteger(dim) ||
       parser.parseKeyword("x") || parser.parseType(element))
     return {};
@@ -115,6 +125,12 @@ Attribute KernelConfigAttr::parse(AsmParser &parser, Type) {
       weighted = true;
     else if (word == "decay")
       decay = true;
+    else if (word == "decoupled")
+      decoupled = true;
+    else if (word == "clip")
+      clip = true;
+    else if (word == "stochastic")
+      stochastic = true;
     else if (std::optional<emb::Pooling> p = emb::symbolizePooling(word))
       pooling = *p;
     else if (std::optional<OptimizerKind> o = symbolizeOptimizerKind(word))
@@ -122,14 +138,15 @@ Attribute KernelConfigAttr::parse(AsmParser &parser, Type) {
     else
       return parser.emitError(loc, "'")
                  << word
-                 << "' is neither a pooling nor an optimizer, `weighted` or "
-                    "`decay`",
+                 << "' is neither a pooling nor an optimizer, `weighted`, "
+                    "`decay`, `decoupled`, `clip` or `stochastic`",
              Attribute();
   }
   if (parser.parseGreater())
     return {};
   return parser.getChecked<KernelConfigAttr>(
-      parser.getContext(), dim, element, pooling, weighted, optimizer, decay);
+      parser.getContext(), dim, element, pooling, weighted, optimizer, decay,
+      decoupled, clip, stochastic);
 }
 
 void KernelConfigAttr::print(AsmPrinter &printer) const {
@@ -142,6 +159,12 @@ void KernelConfigAttr::print(AsmPrinter &printer) const {
     printer << ", " << stringifyOptimizerKind(getOptimizer());
   if (getDecay())
     printer << ", decay";
+  if (getDecoupled())
+    printer << ", decoupled";
+  if (getClip())
+    printer << ", clip";
+  if (getStochastic())
+    printer << ", stochastic";
   printer << '>';
 }
 

@@ -42,8 +42,9 @@ def Plan_RecordAttr : Plan_Attr<"Record", "record"> {
 def Plan_KernelConfigAttr : Plan_Attr<"KernelConfig", "kernel_config"> {
   let summary = "the configuration that a kernel is generated for";
   let description = [{
-    `<64 x f32>`, `<64 x f32, pooling = mean, weighted = true>`,
-    `<64 x f32, optimizer = adam, decay = true>`.
+    `<64 x f32>`, `<64 x f32, mean, weighted>`,
+    `<64 x f32, adam, decay, decoupled, clip>`, `<64 x bf16, sgd, stochastic>`.
+    The element is what rows are stored as.
   }];
   let parameters = (ins "int64_t":$dim, "::mlir::Type":$element,
     DefaultValuedParameter<"::terrace::emb::Pooling",
@@ -51,7 +52,10 @@ def Plan_KernelConfigAttr : Plan_Attr<"KernelConfig", "kernel_config"> {
     DefaultValuedParameter<"bool", "false", "gather_pool takes weights">:$weighted,
     DefaultValuedParameter<"::terrace::plan::OptimizerKind",
       "::terrace::plan::OptimizerKind::SGD", "of a segment_update">:$optimizer,
-    DefaultValuedParameter<"bool", "false", "with weight decay">:$decay);
+    DefaultValuedParameter<"bool", "false", "with weight decay">:$decay,
+    DefaultValuedParameter<"bool", "false", "with decoupled decay">:$decoupled,
+    DefaultValuedParameter<"bool", "false", "clips the gradient">:$clip,
+    DefaultValuedParameter<"bool", "false", "rounds at random">:$stochastic);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
     /// The kernel's name in artifacts (docs/artifact.md).

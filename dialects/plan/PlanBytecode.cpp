@@ -21,7 +21,7 @@ static uint64_t lastEnumerator(Overflow) { return getMaxEnumValForOverflow(); }
 
 namespace terrace::plan {
 
-static constexpr uint64_t kVersion = 1;
+static constexpr uint64_t kVersion = 2;
 
 static uint64_t lastEnumerator(LaneKind) { return getMaxEnumValForLaneKind(); }
 static uint64_t lastEnumerator(KernelKind) {
@@ -45,7 +45,10 @@ static auto fieldsOf(RecordAttr a) {
 }
 static auto fieldsOf(KernelConfigAttr a) {
   return std::tuple(a.getDim(), a.getElement(), a.getPooling(), a.getWeighted(),
-                    a.getOptimizer(), a.getDecay());
+                    a.getOptimizer(), a.getDecay(),
+                    bytecode::Since<2, bool>(a.getDecoupled()),
+                    bytecode::Since<2, bool>(a.getClip()),
+                    bytecode::Since<2, bool>(a.getStochastic()));
 }
 static auto fieldsOf(FeatureAttr a) {
   return std::tuple(a.getName(), a.getTable(), a.getPooling(), a.getMaxIds(),

@@ -212,10 +212,53 @@ void HandoffOp::getPlanEffects(Effects &effects) {
     readOffsets(effects, *this);
 }
 
+/// Whether a feature that `gather` pools has weights; yes where plan.ingest
+/// does not say.
+static bool mayWeigh(GatherPoolOp gather) {
+  for (auto ingest : gather->getBlock()->getOps<IngestOp>())
+    if (ingest.getFeatures())
+      return llvm::any_of(
+          ingest.getFeatures()->getAsRange<FeatureAttr>(),
+          [&](FeatureAttr feature) {
+            return feature.getWeights() &&
+                   (!gather.getFeatures() ||
+                    llvm::is_contained(*gather.getFeatures(),
+                                       Attribute(feature.getName())));
+          });
+  return true;
+}
+
+/// What gradients of weights are made of: what the forward pass read, and what
+/// it made of it.
+static void readForWeights(Effects &effects, Operation *op) {
+  for (auto gather : op->getBlock()->getOps<GatherPoolOp>()) {
+    if (!mayWeigh(gather))
+      continue;
+    readOffsets(effects, op);
+    SmallVector<PlanEffect> forward;
+    gather.getPlanEffects(forward);
+    for (const PlanEffect &effect : forward)
+      if (effect.access == Access::Read && effect.role == Role::Ring)
+        if (llvm::none_of(effects, [&](const PlanEffect &known) {
+              return known.ring == effect.ring && known.access == Access::Read;
+            }))
+          effects.push_back(effect);
+    rows(effects, Access::Read, Role::Slots, RowSet::Pin,
+         gather.getGroupAttr());
+    for (auto handoff : op->getBlock()->getOps<HandoffOp>())
+      for (Value output : handoff.getOutputs()) {
+        read(effects, output);
+        if (auto expand = output.getDefiningOp<ExpandOp>())
+          read(effects, expand.getInverse());
+      }
+  }
+}
+
 void ResumeOp::getPlanEffects(Effects &effects) {
   buffers(effects, *this);
   if (!getRing())
     return;
+  readForWeights(effects, *this);
   // The trainer's gradients are laid out as the outputs that it was handed.
   bool max = mayPool(*this, terrace::emb::Pooling::Max);
   if (max || mayPool(*this, terrace::emb::Pooling::None))

@@ -26,7 +26,10 @@ def Plan_KernelKind : Plan_Enum<"KernelKind", "what a kernel does", [
 def Plan_OptimizerKind : Plan_Enum<"OptimizerKind", "optimizer of a kernel", [
   I32EnumCase<"SGD", 0, "sgd">, I32EnumCase<"Adagrad", 1, "adagrad">,
   I32EnumCase<"RowwiseAdagrad", 2, "rowwise_adagrad">,
-  I32EnumCase<"Adam", 3, "adam">]>;
+  I32EnumCase<"Adam", 3, "adam">,
+  I32EnumCase<"MomentumSGD", 4, "momentum_sgd">,
+  I32EnumCase<"PartialRowwiseAdam", 5, "partial_rowwise_adam">,
+  I32EnumCase<"Lamb", 6, "lamb">, I32EnumCase<"Ftrl", 7, "ftrl">]>;
 
 // The roles of docs/artifact.md; runtime/core/RingLayout.h has their layout.
 def Plan_RingRole : Plan_Enum<"RingRole", "what a ring holds", [

@@ -36,8 +36,10 @@ LogicalResult LaneOp::verify() {
 LogicalResult KernelOp::verify() {
   KernelConfigAttr config = getConfig();
   if (getKind() == KernelKind::GatherPool &&
-      (config.getOptimizer() != OptimizerKind::SGD || config.getDecay()))
-    return emitOpError("a gather_pool takes no optimizer and no decay");
+      (config.getOptimizer() != OptimizerKind::SGD || config.getDecay() ||
+       config.getDecoupled() || config.getClip() || config.getStochastic()))
+    return emitOpError("a gather_pool takes no optimizer, no decay, no "
+                       "clipping and no rounding");
   if (getKind() == KernelKind::SegmentUpdate &&
       (config.getPooling() != emb::Pooling::Sum || config.getWeighted()))
     return emitOpError("a segment_update takes no pooling and no weights");
@@ -145,6 +147,10 @@ static LogicalResult verifyMember(GroupOp group, emb::TableOp table,
     return group.emitOpError("its records hold ")
            << record.getStateBytes() << " bytes of optimizer state, but table @"
            << table.getSymName() << " needs " << state;
+  if (row != first.getStateType().getRow())
+    return group.emitOpError("its tables share one kernel set, but @")
+           << table.getSymName() << " has " << row << " and @"
+           << first.getSymName() << " has " << first.getStateType().getRow();
   if (table.getOptimizer() != first.getOptimizer())
     return group.emitOpError("its tables share one kernel set, but @")
            << table.getSymName() << " has " << table.getOptimizer() << " and @"

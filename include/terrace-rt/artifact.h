@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 #define TRC_ARTIFACT_MAGIC 0x31435254u /* "TRC1" */
-#define TRC_ARTIFACT_ABI 1u
+#define TRC_ARTIFACT_ABI 2u
 
 /* CPU images, in rising order of demands. Index into trc_kernel.image. */
 enum trc_cpu { TRC_CPU_V3 = 0, TRC_CPU_V4 = 1, TRC_CPU_COUNT = 2 };
@@ -40,8 +40,9 @@ typedef struct trc_artifact {
 extern const trc_artifact terrace_artifact;
 
 /*
- * Kernels. Rows are bytes at `rows + slots[x] * pitch`: W (dim floats), then
- * the optimizer state (docs/numerics.md). Row addresses are at least 4-byte
+ * Kernels. Rows are bytes at `rows + slots[x] * pitch`: W (dim elements of the
+ * table's type, then zeros up to a multiple of 4 bytes), then the optimizer
+ * state in f32 (docs/numerics.md). Row addresses are at least 4-byte
  * aligned, whatever the pitch. [begin, end) is the part of one call, so that
  * threads split the outputs. Kernels neither fault on empty ranges nor touch
  * anything outside what is named here.
@@ -61,12 +62,15 @@ typedef void (*trc_gather_pool_fn)(const char *rows, int64_t pitch,
 
 /* Updates unique rows begin..end-1; row u has contributions seg[u] ..
  * seg[u+1]-1 in summation order, contribution k being coef[k] * grads[occ[k] *
- * dim + c]. hp: the optimizer's scalars, see docs/artifact.md. */
+ * dim + c]. hp: the optimizer's scalars, see docs/artifact.md. seeds[u -
+ * begin]: of row u's random rounding; NULL where the kernel rounds to nearest.
+ */
 typedef void (*trc_segment_update_fn)(char *rows, int64_t pitch,
                                       const uint32_t *slots, const int32_t *seg,
                                       const uint32_t *occ, const float *coef,
                                       const float *grads, const float *hp,
-                                      int64_t begin, int64_t end);
+                                      const uint64_t *seeds, int64_t begin,
+                                      int64_t end);
 
 #ifdef __cplusplus
 }

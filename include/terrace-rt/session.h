@@ -136,13 +136,17 @@ trc_status trc_forward(trc_session *session, trc_ticket ticket,
 typedef struct trc_backward_options {
   uint32_t struct_size;
   float grad_scale; /* gradients are multiplied by it; 1: as they are */
-  float *const *weight_gradients; /* reserved: must be NULL */
+  float *const *weight_gradients; /* NULL: none; else one per feature */
 } trc_backward_options;
 
 /* Applies the step. Without a head: one gradient per feature, shaped as its
  * output. With a head: gradients NULL, 0. NaN or infinite gradients are
  * TRC_BAD_INPUT and the step is not applied (or counted and skipped:
- * on_bad_grad). */
+ * on_bad_grad).
+ * weight_gradients[f], where it is not NULL, receives the gradients of a
+ * weighted feature's weights, one float per id that remains after overflow and
+ * on_bad_id, in order (docs/numerics.md). Models without a head only; written
+ * before the step is applied, and only if it is. */
 trc_status trc_backward(trc_session *session, trc_ticket ticket,
                         const DLTensor *const *gradients,
                         uint32_t gradient_count,

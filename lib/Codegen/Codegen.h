@@ -86,7 +86,8 @@ llvm::Expected<ObjectCode> emitArtifactObject(
     llvm::ArrayRef<Image> images, const ArtifactOptions &options = {});
 
 /// Gate on the optimised IR: no fast-math flag, no llvm.fmuladd, no call but
-/// the allowed ones (fma, sqrt, max/min of integers, prefetch, memory).
+/// the allowed ones (fma, sqrt, bits of the sign, max/min of integers,
+/// prefetch, memory).
 llvm::Error checkKernelIR(const llvm::Module &module);
 /// Gate on an object: no undefined symbol but memcpy, memset, memmove.
 llvm::Error checkKernelObject(llvm::StringRef object);

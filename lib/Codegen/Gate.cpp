@@ -22,6 +22,8 @@ static bool isAllowed(Intrinsic::ID id) {
   switch (id) {
   case Intrinsic::fma:
   case Intrinsic::sqrt:
+  case Intrinsic::fabs: // what masks of the sign bit become
+  case Intrinsic::copysign:
   case Intrinsic::prefetch:
   case Intrinsic::smin:
   case Intrinsic::smax:

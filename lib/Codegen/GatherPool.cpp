@@ -28,7 +28,7 @@ private:
   bool isWeighted() const { return k.config.weighted; }
   Value row(Value occurrence);
   void prefetchRow(Value occurrence, Value firstColumn, ArrayRef<Piece> pieces);
-  Values loadPieces(Value address, ArrayRef<Piece> pieces);
+  Values loadPieces(Value row, Value first, ArrayRef<Piece> pieces);
   void copyRows();
   void sumBag(Value bag, Value from, Value to);
   void maxBag(Value bag, Value from, Value to);
@@ -55,15 +55,16 @@ Value GatherPool::row(Value occurrence) {
 void GatherPool::prefetchRow(Value occurrence, Value firstColumn,
                              ArrayRef<Piece> pieces) {
   Value next = k.ahead(occurrence, KernelBuilder::occurrencesAhead, last);
-  k.prefetch(k.columnAddress(row(next), firstColumn), columnsOf(pieces),
+  k.prefetch(k.weightAddress(row(next), firstColumn, 0),
+             (columnsOf(pieces) * k.config.elementBytes() + 3) / 4,
              /*forWrite=*/false);
 }
 
-Values GatherPool::loadPieces(Value address, ArrayRef<Piece> pieces) {
+Values GatherPool::loadPieces(Value row, Value first, ArrayRef<Piece> pieces) {
   Values values;
   for (const Piece &p : pieces)
     values.push_back(
-        k.loadAt(k.vec(k.f32(), p.width), k.column(address, p.column)));
+        k.loadWeights(k.weightAddress(row, first, p.column), p.width));
   return values;
 }
 
@@ -96,7 +97,7 @@ void GatherPool::copyRows() {
     k.forBlocks(plan, {}, [&](Value first, ArrayRef<Piece> pieces, ValueRange) {
       prefetchRow(occurrence, first, pieces);
       Value to = k.columnAddress(target, first);
-      Values values = loadPieces(k.columnAddress(source, first), pieces);
+      Values values = loadPieces(source, first, pieces);
       for (auto [p, value] : llvm::zip_equal(pieces, values))
         k.storeAt(value, k.column(to, p.column));
       return Values();
@@ -140,13 +141,14 @@ void GatherPool::sumBag(Value bag, Value from, Value to) {
 
     sums = k.forLoop(from, to, sums, [&](Value occurrence, ValueRange in) {
       prefetchRow(occurrence, first, pieces);
-      Value address = k.columnAddress(row(occurrence), first);
+      Value source = row(occurrence);
       Value weight;
       if (isWeighted())
         weight = k.load(k.f32(), k.arg(Weights), occurrence);
       Values out;
       for (auto [p, sum] : llvm::zip(pieces, in)) {
-        Value x = k.loadAt(sum.getType(), k.column(address, p.column));
+        Value x =
+            k.loadWeights(k.weightAddress(source, first, p.column), p.width);
         out.push_back(weight ? k.fma(k.splat(weight, x.getType()), x, sum)
                              : k.addf(sum, x));
       }
@@ -193,14 +195,13 @@ void GatherPool::maxBag(Value bag, Value from, Value to) {
 
       b.setInsertionPointToStart(branch.thenBlock());
       prefetchRow(from, first, pieces);
-      Values best = loadPieces(k.columnAddress(row(from), first), pieces);
+      Values best = loadPieces(row(from), first, pieces);
       for (size_t i = n; i < 2 * n; ++i)
         best.push_back(k.zero(types[i]));
       best = k.forLoop(
           k.addi(from, 1), to, best, [&](Value occurrence, ValueRange in) {
             prefetchRow(occurrence, first, pieces);
-            Values row32 =
-                loadPieces(k.columnAddress(row(occurrence), first), pieces);
+            Values row32 = loadPieces(row(occurrence), first, pieces);
             Value position = arith::TruncIOp::create(
                 b, loc, k.i32(),
                 arith::SubIOp::create(b, loc, occurrence, from));

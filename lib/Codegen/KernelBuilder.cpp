@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace terrace::codegen;
@@ -51,6 +52,9 @@ Value KernelBuilder::constant(int64_t value) {
 Value KernelBuilder::constantI32(int32_t value) {
   return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
 }
+Value KernelBuilder::constantF32(float value) {
+  return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+}
 Value KernelBuilder::zero(Type type) {
   return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
 }
@@ -63,14 +67,19 @@ Value KernelBuilder::element(Type type, Value base, Value index) {
   return LLVM::GEPOp::create(b, loc, base.getType(), type, base,
                              ArrayRef<LLVM::GEPArg>{index});
 }
+/// Rows begin at multiples of 4 bytes, weights of 2 bytes at those of 2.
+static unsigned alignmentOf(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  return element.getIntOrFloatBitWidth() == 16 ? 2 : 4;
+}
 Value KernelBuilder::loadAt(Type type, Value address) {
-  return LLVM::LoadOp::create(b, loc, type, address, /*alignment=*/4);
+  return LLVM::LoadOp::create(b, loc, type, address, alignmentOf(type));
 }
 Value KernelBuilder::load(Type type, Value base, Value index) {
   return loadAt(type, element(type, base, index));
 }
 void KernelBuilder::storeAt(Value value, Value address) {
-  LLVM::StoreOp::create(b, loc, value, address, /*alignment=*/4);
+  LLVM::StoreOp::create(b, loc, value, address, alignmentOf(value.getType()));
 }
 Value KernelBuilder::column(Value base, int64_t column) {
   if (column == 0)
@@ -118,6 +127,12 @@ Value KernelBuilder::fma(Value x, Value y, Value z) {
 }
 Value KernelBuilder::addf(Value x, Value y) {
   return arith::AddFOp::create(b, loc, x, y);
+}
+Value KernelBuilder::subf(Value x, Value y) {
+  return arith::SubFOp::create(b, loc, x, y);
+}
+Value KernelBuilder::mulf(Value x, Value y) {
+  return arith::MulFOp::create(b, loc, x, y);
 }
 Value KernelBuilder::divf(Value x, Value y) {
   return arith::DivFOp::create(b, loc, x, y);

@@ -39,11 +39,12 @@ public:
   mlir::VectorType vec(mlir::Type element, int64_t width);
   mlir::Value constant(int64_t value);
   mlir::Value constantI32(int32_t value);
+  mlir::Value constantF32(float value);
   /// +0 of a float type, 0 of an integer type; scalar or vector.
   mlir::Value zero(mlir::Type type);
 
   // Addresses and memory. Everything in rows, gradients and outputs is only
-  // known to be aligned to 4 bytes.
+  // known to be aligned to 4 bytes, weights of 2 bytes to 2.
   mlir::Value byteOffset(mlir::Value base, mlir::Value bytes);
   mlir::Value element(mlir::Type type, mlir::Value base, mlir::Value index);
   mlir::Value load(mlir::Type type, mlir::Value base, mlir::Value index);
@@ -52,22 +53,35 @@ public:
   /// base + 4 * column
   mlir::Value column(mlir::Value base, int64_t column);
   mlir::Value columnAddress(mlir::Value base, mlir::Value firstColumn);
+  /// The same of weights, by the size that they are stored with.
+  mlir::Value weightAddress(mlir::Value row, mlir::Value firstColumn,
+                            int64_t column);
+  /// `width` weights as f32.
+  mlir::Value loadWeights(mlir::Value address, int64_t width);
+  /// Rounded to the stored type: to nearest even, or by `noise`, 32 random bits
+  /// to a weight.
+  void storeWeights(mlir::Value value, mlir::Value address,
+                    mlir::Value noise = {});
   /// rows + slots[index] * pitch
   mlir::Value rowAddress(mlir::Value rows, mlir::Value pitch, mlir::Value slots,
                          mlir::Value index);
   /// A u32 or non-negative i32 in memory, as i64.
   mlir::Value loadIndex(mlir::Value base, mlir::Value index);
-  /// Prefetches the first cache lines of `columns` floats.
+  /// Prefetches the first cache lines of `columns` words of 4 bytes.
   void prefetch(mlir::Value address, int64_t columns, bool forWrite);
 
   // Arithmetic; never with fast-math flags.
   mlir::Value splat(mlir::Value scalar, mlir::Type type);
   mlir::Value fma(mlir::Value a, mlir::Value b, mlir::Value c);
   mlir::Value addf(mlir::Value a, mlir::Value b);
+  mlir::Value subf(mlir::Value a, mlir::Value b);
+  mlir::Value mulf(mlir::Value a, mlir::Value b);
   mlir::Value divf(mlir::Value a, mlir::Value b);
   mlir::Value negf(mlir::Value a);
   mlir::Value sqrt(mlir::Value a);
   mlir::Value addi(mlir::Value a, int64_t constant);
+  mlir::Value constantI32(int32_t value, mlir::Type type);
+  mlir::Value bitcast(mlir::Value value, mlir::Type element);
   /// min(index + distance, last)
   mlir::Value ahead(mlir::Value index, int64_t distance, mlir::Value last);
 
@@ -96,6 +110,9 @@ public:
   static constexpr int64_t occurrencesAhead = 16, rowsAhead = 8;
 
 private:
+  mlir::Value roundBF16(mlir::Value value, mlir::Value noise);
+  mlir::Value roundF16(mlir::Value value, mlir::Value noise);
+
   mlir::ModuleOp module;
   mlir::func::FuncOp function;
 };

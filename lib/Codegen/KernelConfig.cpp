@@ -16,9 +16,16 @@ using llvm::StringRef;
 
 static constexpr StringRef poolings[] = {"sum",   "mean", "weighted_mean",
                                          "sqrtn", "max",  "none"};
-static constexpr StringRef optimizers[] = {"sgd", "adagrad", "rowwise_adagrad",
-                                           "adam"};
+static constexpr StringRef optimizers[] = {
+    "sgd",  "adagrad",      "rowwise_adagrad",
+    "adam", "momentum_sgd", "partial_rowwise_adam",
+    "lamb", "ftrl"};
 
+static constexpr StringRef elements[] = {"f32", "f16", "bf16"};
+
+StringRef terrace::codegen::toString(Element element) {
+  return elements[static_cast<int>(element)];
+}
 StringRef terrace::codegen::toString(Pooling pooling) {
   return poolings[static_cast<int>(pooling)];
 }
@@ -27,13 +34,19 @@ StringRef terrace::codegen::toString(Optimizer optimizer) {
 }
 
 std::string KernelConfig::name() const {
-  if (kind == KernelKind::GatherPool)
-    return ("gather_pool_" + llvm::Twine(dim) + "_" + toString(pooling) +
-            (weighted ? "_weighted" : ""))
-        .str();
-  return ("segment_update_" + llvm::Twine(dim) + "_" + toString(optimizer) +
-          (decay ? "_decay" : ""))
-      .str();
+  const bool gather = kind == KernelKind::GatherPool;
+  std::string name = gather ? "gather_pool_" : "segment_update_";
+  name += std::to_string(dim) + "_";
+  if (element != Element::F32)
+    name += (toString(element) + "_").str();
+  name += gather ? toString(pooling) : toString(optimizer);
+  auto add = [&](bool is, const char *word) { name += is ? word : ""; };
+  add(gather && weighted, "_weighted");
+  add(!gather && decay, "_decay");
+  add(!gather && decoupled, "_decoupled");
+  add(!gather && clip, "_clip");
+  add(!gather && stochastic, "_stochastic");
+  return name;
 }
 
 template <size_t n>
@@ -58,6 +71,10 @@ llvm::Expected<KernelConfig> KernelConfig::parse(StringRef name) {
   if (!llvm::all_of(digits, llvm::isDigit) || digits.starts_with("0") ||
       digits.getAsInteger(10, config.dim))
     return bad("'" + digits + "' is not a dimension");
+  if (word.consume_front("f16_"))
+    config.element = Element::F16;
+  else if (word.consume_front("bf16_"))
+    config.element = Element::BF16;
   if (config.kind == KernelKind::GatherPool) {
     config.weighted = word.consume_back("_weighted");
     int i = indexOf(poolings, word);
@@ -67,12 +84,14 @@ llvm::Expected<KernelConfig> KernelConfig::parse(StringRef name) {
                  "sqrtn, max, none");
     config.pooling = static_cast<Pooling>(i);
   } else {
+    config.stochastic = word.consume_back("_stochastic");
+    config.clip = word.consume_back("_clip");
+    config.decoupled = word.consume_back("_decoupled");
     config.decay = word.consume_back("_decay");
     int i = indexOf(optimizers, word);
     if (i < 0)
-      return bad("'" + word +
-                 "' is not one of sgd, adagrad, rowwise_adagrad, "
-                 "adam");
+      return bad("'" + word + "' is not one of " +
+                 llvm::join(llvm::ArrayRef(optimizers), ", "));
     config.optimizer = static_cast<Optimizer>(i);
   }
   if (llvm::Error error = config.verify())
@@ -89,6 +108,15 @@ llvm::Error KernelConfig::verify() const {
       (pooling == Pooling::Max || pooling == Pooling::None))
     return llvm::createStringError("kernel " + name() + ": pooling " +
                                    toString(pooling) + " takes no weights");
+  if (stochastic && element == Element::F32)
+    return llvm::createStringError("kernel " + name() +
+                                   ": f32 is never rounded");
+  if (kind == KernelKind::SegmentUpdate &&
+      ((optimizer == Optimizer::Ftrl && (decay || decoupled)) ||
+       (optimizer == Optimizer::Lamb && decoupled)))
+    return llvm::createStringError("kernel " + name() + ": " +
+                                   toString(optimizer) +
+                                   " takes no such decay");
   return llvm::Error::success();
 }
 
@@ -99,11 +127,22 @@ int64_t KernelConfig::stateFloats() const {
   case Optimizer::Sgd:
     return 0;
   case Optimizer::Adagrad:
+  case Optimizer::MomentumSgd:
     return dim;
   case Optimizer::RowwiseAdagrad:
     return 1;
+  case Optimizer::PartialRowwiseAdam:
+    return dim + 1;
   case Optimizer::Adam:
+  case Optimizer::Lamb:
+  case Optimizer::Ftrl:
     return 2 * dim;
   }
   llvm_unreachable("covered switch");
+}
+
+bool KernelConfig::isColumnwise() const {
+  return optimizer != Optimizer::RowwiseAdagrad &&
+         optimizer != Optimizer::PartialRowwiseAdam &&
+         optimizer != Optimizer::Lamb;
 }

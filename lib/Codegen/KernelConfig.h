@@ -21,9 +21,21 @@ namespace terrace::codegen {
 
 enum class KernelKind { GatherPool, SegmentUpdate };
 enum class Pooling { Sum, Mean, WeightedMean, Sqrtn, Max, None };
-enum class Optimizer { Sgd, Adagrad, RowwiseAdagrad, Adam };
+/// What a row's weights are stored as; arithmetic is f32.
+enum class Element { F32, F16, BF16 };
+enum class Optimizer {
+  Sgd,
+  Adagrad,
+  RowwiseAdagrad,
+  Adam,
+  MomentumSgd,
+  PartialRowwiseAdam,
+  Lamb,
+  Ftrl
+};
 
 llvm::StringRef toString(Pooling pooling);
+llvm::StringRef toString(Element element);
 llvm::StringRef toString(Optimizer optimizer);
 
 struct KernelConfig {
@@ -31,12 +43,16 @@ struct KernelConfig {
 
   KernelKind kind = KernelKind::GatherPool;
   int64_t dim = 0; // 1 .. maxDim
+  Element element = Element::F32;
   // gather_pool
   Pooling pooling = Pooling::Sum;
   bool weighted = false; // never with max or none
   // segment_update
   Optimizer optimizer = Optimizer::Sgd;
-  bool decay = false; // weight decay != 0
+  bool decay = false;      // weight decay != 0
+  bool decoupled = false;  // weight decay apart from the gradient
+  bool clip = false;       // the gradient, by its norm
+  bool stochastic = false; // rounding of f16 and bf16
 
   static KernelConfig gatherPool(int64_t dim, Pooling pooling,
                                  bool weighted = false) {
@@ -47,24 +63,43 @@ struct KernelConfig {
     return config;
   }
   static KernelConfig segmentUpdate(int64_t dim, Optimizer optimizer,
-                                    bool decay = false) {
+                                    bool decay = false, bool decoupled = false,
+                                    bool clip = false) {
     KernelConfig config;
     config.kind = KernelKind::SegmentUpdate;
     config.dim = dim;
     config.optimizer = optimizer;
     config.decay = decay;
+    config.decoupled = decoupled;
+    config.clip = clip;
     return config;
   }
 
-  /// The name in the artifact: gather_pool_<dim>_<pooling>[_weighted] or
-  /// segment_update_<dim>_<optimizer>[_decay].
+  KernelConfig stored(Element as, bool roundStochastically = false) const {
+    KernelConfig config = *this;
+    config.element = as;
+    config.stochastic = roundStochastically;
+    return config;
+  }
+
+  /// The name in the artifact: gather_pool_<dim>_[<element>_]<pooling>
+  /// [_weighted] or segment_update_<dim>_[<element>_]<optimizer>[_decay]
+  /// [_decoupled][_clip][_stochastic]; f32 is not spelt.
   std::string name() const;
   /// The configuration of such a name; the error says what is wrong in it.
   static llvm::Expected<KernelConfig> parse(llvm::StringRef name);
-  /// The dimension's range, and no weights with max or none.
+  /// The dimension's range, no weights with max or none, no decay that the
+  /// optimizer does not know.
   llvm::Error verify() const;
 
-  /// Floats of optimizer state behind the dim floats of a row.
+  /// Whether the optimizer itself, without clipping, updates a column from
+  /// that column alone.
+  bool isColumnwise() const;
+  bool needsWholeRow() const { return clip || !isColumnwise(); }
+  int64_t elementBytes() const { return element == Element::F32 ? 4 : 2; }
+  /// Words of 4 bytes that the weights take; the state lies behind them.
+  int64_t weightWords() const { return (dim * elementBytes() + 3) / 4; }
+  /// Floats of optimizer state behind the weights of a row.
   int64_t stateFloats() const;
 };
 

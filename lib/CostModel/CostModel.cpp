@@ -54,7 +54,7 @@ std::vector<TableLoad> planner::tableLoads(const Problem &problem) {
                    ? std::min(stats.uniqueIds * scale, double(table.rows))
                    : profile::uniformUnique(l.ids, double(table.rows));
     l.unique = std::min(l.unique, l.ids);
-    l.gatherBytes = l.ids * double(table.dim) * 4;
+    l.gatherBytes = l.ids * double(table.rowBytes());
     l.updateBytes = 2 * l.unique * double(table.slotBytes()) +
                     l.gradIds * double(table.dim) * 4;
   }
@@ -200,8 +200,8 @@ StepCost planner::stepCost(const Problem &problem, const Decision &decision,
     }
     // Rows are read and written where the kernels find them.
     const machine::TierModel &near = m.tier(problem.tiers[rowsIn].kind);
-    double granules = double((table.dim * 4 + near.granule - 1) / near.granule *
-                             near.granule);
+    double granules = double((table.rowBytes() + near.granule - 1) /
+                             near.granule * near.granule);
     w.at(Stage::Gather) +=
         std::max((l.ids * cpu.gatherNsPerId * 1e-9 +
                   l.gatherBytes / (cpu.gatherGBps * 1e9)) /

@@ -65,7 +65,7 @@ std::vector<Group> planner::formGroups(const Problem &problem,
         g.name += "_" + std::to_string(n - 1);
       g.worker = d.worker;
       g.dim = table.dim;
-      g.weightsBytes = table.dim * 4;
+      g.weightsBytes = table.rowBytes();
       g.stateBytes = table.stateFloats() * 4;
       g.slotBytes = table.slotBytes();
       g.storeBytes = table.storeBytes();

@@ -14,8 +14,13 @@ int64_t Table::stateFloats() const {
   case Optimizer::RowwiseAdagrad:
     return 1;
   case Optimizer::Adagrad:
+  case Optimizer::MomentumSgd:
     return dim;
+  case Optimizer::PartialRowwiseAdam:
+    return dim + 1;
   case Optimizer::Adam:
+  case Optimizer::Lamb:
+  case Optimizer::Ftrl:
     return 2 * dim;
   }
   return 0;

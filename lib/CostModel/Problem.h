@@ -31,7 +31,16 @@ struct Tier {
   int extents = 1;              // files or devices, striped
 };
 
-enum class Optimizer { Sgd, Adagrad, RowwiseAdagrad, Adam };
+enum class Optimizer {
+  Sgd,
+  Adagrad,
+  RowwiseAdagrad,
+  Adam,
+  MomentumSgd,
+  PartialRowwiseAdam,
+  Lamb,
+  Ftrl
+};
 
 struct Table {
   std::string name;
@@ -46,10 +55,10 @@ struct Table {
   int64_t weightsBytes = 0; // of one row; 0: dim f32
   /// Floats of optimizer state in a row.
   int64_t stateFloats() const;
+  int64_t rowBytes() const { return weightsBytes ? weightsBytes : dim * 4; }
   /// W, then the state: the pitch of a row in a slot or a memory home.
   int64_t slotBytes() const {
-    int64_t weights = weightsBytes ? (weightsBytes + 3) / 4 * 4 : dim * 4;
-    return weights + stateFloats() * 4;
+    return (rowBytes() + 3) / 4 * 4 + stateFloats() * 4;
   }
   /// The pitch in a file: 8 bytes of header, whole 16 bytes.
   int64_t storeBytes() const { return (slotBytes() + 8 + 15) / 16 * 16; }

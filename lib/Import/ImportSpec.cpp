@@ -39,7 +39,7 @@ private:
   DictionaryAttr pins() const;
   void tier(const spec::Tier &tier);
   LogicalResult table(const spec::Table &table);
-  emb::RowAttr row(spec::DType type) const;
+  emb::RowAttr row(const spec::Table &table) const;
   Attribute optimizer(const spec::Table &table);
   Attribute init(const spec::Init &init) const;
   emb::ProfileAttr profile(const profile::Stats *stats) const;
@@ -187,42 +187,54 @@ void Importer::tier(const spec::Tier &tier) {
                       writes && tier.onWear.value == spec::OnWear::Warn);
 }
 
-emb::RowAttr Importer::row(spec::DType type) const {
+emb::RowAttr Importer::row(const spec::Table &table) const {
   Type f16 = builder.getF16Type();
-  switch (type) {
+  const bool stochastic = table.rounding == spec::Rounding::Stochastic;
+  switch (table.dtype.value) {
   case spec::DType::F32:
-    return emb::RowAttr::get(context, builder.getF32Type(), Type());
+    return emb::RowAttr::get(context, builder.getF32Type(), Type(), false);
   case spec::DType::F16:
-    return emb::RowAttr::get(context, f16, Type());
+    return emb::RowAttr::get(context, f16, Type(), stochastic);
   case spec::DType::BF16:
-    return emb::RowAttr::get(context, builder.getBF16Type(), Type());
+    return emb::RowAttr::get(context, builder.getBF16Type(), Type(),
+                             stochastic);
   case spec::DType::Int8:
-    return emb::RowAttr::get(context, builder.getI8Type(), f16);
+    return emb::RowAttr::get(context, builder.getI8Type(), f16, false);
   case spec::DType::Int4:
-    return emb::RowAttr::get(context, builder.getIntegerType(4), f16);
+    return emb::RowAttr::get(context, builder.getIntegerType(4), f16, false);
   }
   return {};
 }
 
 Attribute Importer::optimizer(const spec::Table &table) {
   const spec::Optimizer &o = table.optimizer;
-  double lr = o.lr.value, eps = o.eps.value, decay = o.weightDecay.value;
+  double lr = o.lr.value, eps = o.eps.value, clip = o.clipNorm.value;
+  double beta1 = o.beta1.value, beta2 = o.beta2.value;
+  const bool apart = o.weightDecayMode == spec::DecayMode::Decoupled;
+  double decay = apart ? 0.0 : o.weightDecay.value;
+  double decoupled = apart ? o.weightDecay.value : 0.0;
   switch (o.kind.value) {
   case spec::OptimizerKind::Sgd:
-    if (o.momentum.value != 0) {
-      emitError(loc(o.momentum.loc))
-          << "momentum " << llvm::formatv("{0}", o.momentum.value).str()
-          << ": the fused sgd of a table has none; use 0";
-      return {};
-    }
-    return emb::SGDAttr::get(context, lr, decay);
+    if (o.momentum.value != 0)
+      return emb::MomentumSGDAttr::get(context, lr, o.momentum.value, decay,
+                                       decoupled, clip);
+    return emb::SGDAttr::get(context, lr, decay, decoupled, clip);
   case spec::OptimizerKind::Adagrad:
-    return emb::AdagradAttr::get(context, lr, eps, decay);
+    return emb::AdagradAttr::get(context, lr, eps, decay, decoupled, clip);
   case spec::OptimizerKind::RowwiseAdagrad:
-    return emb::RowwiseAdagradAttr::get(context, lr, eps, decay);
+    return emb::RowwiseAdagradAttr::get(context, lr, eps, decay, decoupled,
+                                        clip);
   case spec::OptimizerKind::Adam:
-    return emb::AdamAttr::get(context, lr, o.beta1.value, o.beta2.value, eps,
-                              decay);
+    return emb::AdamAttr::get(context, lr, beta1, beta2, eps, decay, decoupled,
+                              clip);
+  case spec::OptimizerKind::PartialRowwiseAdam:
+    return emb::PartialRowwiseAdamAttr::get(context, lr, beta1, beta2, eps,
+                                            decay, decoupled, clip);
+  case spec::OptimizerKind::Lamb:
+    return emb::LambAttr::get(context, lr, beta1, beta2, eps, decay, clip);
+  case spec::OptimizerKind::Ftrl:
+    return emb::FtrlAttr::get(context, lr, o.beta.value, o.l1.value, o.l2.value,
+                              clip);
   }
   return {};
 }
@@ -261,7 +273,7 @@ emb::ProfileAttr Importer::profile(const profile::Stats *s) const {
 
 emb::StateType Importer::stateType(const spec::Table &table) const {
   return emb::StateType::get(context, table.rows.value, table.dim.value,
-                             row(table.dtype.value));
+                             row(table));
 }
 
 LogicalResult Importer::table(const spec::Table &table) {

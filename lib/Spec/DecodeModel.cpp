@@ -20,16 +20,18 @@ namespace terrace::spec {
 namespace {
 
 using Keys = llvm::ArrayRef<llvm::StringRef>;
-const llvm::StringRef tableKeys[] = {
-    "name", "rows", "dim", "dtype", "init", "optimizer", "ids", "use", "count"};
+const llvm::StringRef tableKeys[] = {"name",     "rows", "dim",       "dtype",
+                                     "rounding", "init", "optimizer", "ids",
+                                     "use",      "count"};
 // An inline table is repeated with its feature.
-const llvm::StringRef inlineKeys[] = {"name", "rows",      "dim", "dtype",
-                                      "init", "optimizer", "ids", "use"};
+const llvm::StringRef inlineKeys[] = {"name",      "rows",     "dim",
+                                      "dtype",     "rounding", "init",
+                                      "optimizer", "ids",      "use"};
 const llvm::StringRef featureKeys[] = {
     "name",    "column",   "table",    "type",  "pooling", "weights",
     "max_ids", "mean_ids", "overflow", "dedup", "count",   "use"};
-const llvm::StringRef tableDefaults[] = {"rows", "dim",       "dtype",
-                                         "init", "optimizer", "ids"};
+const llvm::StringRef tableDefaults[] = {
+    "rows", "dim", "dtype", "rounding", "init", "optimizer", "ids"};
 const llvm::StringRef featureDefaults[] = {"column",   "table",    "type",
                                            "pooling",  "weights",  "max_ids",
                                            "mean_ids", "overflow", "dedup"};
@@ -196,6 +198,8 @@ void ModelDecoder::decodeTable(const Yaml &node, llvm::StringRef path,
     readInteger(r, *v, sub("dim"), 1, 65536, table.dim);
   if (const Yaml *v = at("dtype"))
     readEnum(r, *v, sub("dtype"), table.dtype);
+  if (const Yaml *v = at("rounding"))
+    readEnum(r, *v, sub("rounding"), table.rounding);
   if (const Yaml *v = at("init")) {
     Yaml map = asKindMap(*v);
     decodeInit(Fields(r, map, sub("init"),
@@ -241,6 +245,12 @@ void ModelDecoder::addTable(const Yaml &node, const Yaml &resolved,
   table.loc = node.loc;
   table.name = std::move(name);
   decodeTable(resolved, path, table);
+  // Templates give one without the other; a table is the place to compare.
+  if (table.rounding == Rounding::Stochastic && table.dtype != DType::F16 &&
+      table.dtype != DType::BF16)
+    reading.error(table.rounding.loc,
+                  path + ".rounding: only with dtype: f16 or bf16, not " +
+                      spec::name(table.dtype.value));
   // With all keys known already, only what is missing is new here.
   std::vector<llvm::StringRef> missing;
   for (llvm::StringRef key : {"rows", "dim"})
@@ -520,27 +530,46 @@ void decodeInit(const Fields &fields, Init &init) {
 void decodeOptimizer(const Yaml &node, Reading &reading, llvm::StringRef path,
                      Optimizer &optimizer) {
   Yaml map = asKindMap(node);
-  Fields fields(
-      reading, map, path,
-      {"kind", "lr", "eps", "beta1", "beta2", "momentum", "weight_decay"});
+  Fields fields(reading, map, path,
+                {"kind", "lr", "eps", "beta1", "beta2", "momentum", "beta",
+                 "l1", "l2", "weight_decay", "weight_decay_mode", "clip_norm"});
   OptimizerKind before = optimizer.kind;
   fields.word("kind", optimizer.kind);
   OptimizerKind kind = optimizer.kind;
   if (kind != before) // torch's own default; 0.02 would diverge
-    optimizer.lr = kind == OptimizerKind::Adam ? 0.001 : 0.02;
+    optimizer.lr = optimizer.hasMoments() ? 0.001 : 0.02;
   fields.real("lr", {0.0}, optimizer.lr);
   fields.real("eps", {0.0}, optimizer.eps);
   fields.real("beta1", {0.0, 1.0, false, true}, optimizer.beta1);
   fields.real("beta2", {0.0, 1.0, false, true}, optimizer.beta2);
   fields.real("momentum", {0.0, 1.0, false, true}, optimizer.momentum);
+  fields.real("beta", {0.0}, optimizer.beta);
+  fields.real("l1", {0.0}, optimizer.l1);
+  fields.real("l2", {0.0}, optimizer.l2);
   fields.real("weight_decay", {0.0}, optimizer.weightDecay);
-  std::string kindWord = name(kind).str();
-  if (kind == OptimizerKind::Sgd)
-    fields.refuse({"eps"}, "'sgd' has no eps");
-  else
+  fields.word("weight_decay_mode", optimizer.weightDecayMode);
+  fields.real("clip_norm", {0.0}, optimizer.clipNorm);
+  if (!optimizer.hasEps())
+    fields.refuse({"eps"}, "'" + name(kind) + "' has no eps");
+  if (kind != OptimizerKind::Sgd)
     fields.refuse({"momentum"}, "only with kind: sgd");
-  if (kind != OptimizerKind::Adam)
-    fields.refuse({"beta1", "beta2"}, "only with kind: adam");
+  if (!optimizer.hasMoments())
+    fields.refuse({"beta1", "beta2"},
+                  "only with kind: adam, partial_rowwise_adam or lamb");
+  if (kind != OptimizerKind::Ftrl) {
+    fields.refuse({"beta"}, "only with kind: ftrl");
+    fields.refuse({"l1"}, "only with kind: ftrl");
+    fields.refuse({"l2"}, "only with kind: ftrl (elsewhere: weight_decay)");
+  } else {
+    fields.refuse({"weight_decay", "weight_decay_mode"},
+                  "'ftrl' has no weight decay; give l2");
+    if (optimizer.lr == 0.0)
+      fields.error("lr", "'ftrl' divides by lr: it must be above 0");
+  }
+  if (kind == OptimizerKind::Lamb)
+    fields.refuse({"weight_decay_mode"},
+                  "'lamb' adds weight_decay to its direction; there is no "
+                  "other mode");
 }
 
 void decodeModel(Reading &reading, const Yaml &root, Spec &spec) {

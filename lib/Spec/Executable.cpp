@@ -49,18 +49,14 @@ void Check::plannable() {
 
 void Check::table(const Table &t) {
   std::string path = "table '" + *t.name + "'";
-  if (t.dtype != DType::F32)
+  if (t.dtype == DType::Int8 || t.dtype == DType::Int4)
     error(at(t.dtype.loc, t.loc), path + ": dtype '" + name(t.dtype.value) +
                                       "' cannot be compiled yet (runs today: "
-                                      "f32)");
+                                      "f32, f16, bf16)");
   if (t.ids.kind == IdsKind::Dynamic)
     error(at(t.ids.kind.loc, t.loc),
           path + ": ids 'dynamic' cannot be compiled yet (runs today: index, "
                  "hash)");
-  if (t.optimizer.momentum != 0.0)
-    error(at(t.optimizer.momentum.loc, t.loc),
-          path + ": momentum cannot be compiled yet (runs today: sgd without "
-                 "momentum, adagrad, rowwise_adagrad, adam)");
   if (t.dim > 2048)
     error(at(t.dim.loc, t.loc), path + ": dim " + llvm::Twine(t.dim.value) +
                                     " cannot be compiled yet (runs today: 1 to "

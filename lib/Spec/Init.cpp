@@ -26,7 +26,8 @@ model: @MODEL@
 # What tables and features have in common. A template is the same under a name: table: {use: big}
 defaults:
   table: {dim: 16, optimizer: {kind: rowwise_adagrad, lr: 0.02, eps: 1e-8}}
-  # optimizer kinds: sgd, adagrad, rowwise_adagrad, adam (beta1, beta2); each takes weight_decay
+  # optimizer kinds: sgd (momentum), adagrad, rowwise_adagrad, adam, partial_rowwise_adam, lamb (beta1, beta2), ftrl (beta, l1, l2);
+  # all but ftrl take weight_decay, all take clip_norm
   # init: {kind: uniform, low: -0.01, high: 0.01}     # or normal (mean, std), constant (value)
   # feature: {max_ids: 1}
 # templates:

@@ -89,11 +89,22 @@ std::string printOptimizer(const Optimizer &optimizer) {
   flow.add("kind", name(optimizer.kind.value)).real("lr", optimizer.lr);
   if (optimizer.kind == OptimizerKind::Sgd)
     flow.real("momentum", optimizer.momentum);
-  else
+  if (optimizer.hasEps())
     flow.real("eps", optimizer.eps);
-  if (optimizer.kind == OptimizerKind::Adam)
+  if (optimizer.hasMoments())
     flow.real("beta1", optimizer.beta1).real("beta2", optimizer.beta2);
-  return flow.real("weight_decay", optimizer.weightDecay).str();
+  if (optimizer.kind == OptimizerKind::Ftrl)
+    flow.real("beta", optimizer.beta)
+        .real("l1", optimizer.l1)
+        .real("l2", optimizer.l2);
+  else
+    flow.real("weight_decay", optimizer.weightDecay);
+  // Words that are rare are not printed where they say nothing.
+  if (optimizer.weightDecayMode != DecayMode::L2)
+    flow.add("weight_decay_mode", name(optimizer.weightDecayMode.value));
+  if (optimizer.clipNorm != 0.0)
+    flow.real("clip_norm", optimizer.clipNorm);
+  return flow.str();
 }
 
 std::string printIds(const Ids &ids) {
@@ -148,6 +159,7 @@ void Printer::model() {
               .whole("rows", table.rows)
               .whole("dim", table.dim)
               .add("dtype", name(table.dtype.value))
+              .add("rounding", name(table.rounding.value))
               .add("ids", printIds(table.ids))
               .add("init", printInit(table.init))
               .add("optimizer", printOptimizer(table.optimizer))

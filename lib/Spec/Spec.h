@@ -48,8 +48,18 @@ enum class OnBadRow { Error, Skip };
 enum class OnStoreFull { Error, DropOldest };
 enum class OnWear { Error, Warn };
 enum class DType { F32, F16, BF16, Int8, Int4 };
+enum class Rounding { Nearest, Stochastic };
 enum class InitKind { Uniform, Normal, Constant };
-enum class OptimizerKind { Sgd, Adagrad, RowwiseAdagrad, Adam };
+enum class OptimizerKind {
+  Sgd,
+  Adagrad,
+  RowwiseAdagrad,
+  Adam,
+  PartialRowwiseAdam,
+  Lamb,
+  Ftrl
+};
+enum class DecayMode { L2, Decoupled };
 enum class IdsKind { Index, Hash, Dynamic };
 enum class EvictPolicy { Lru, Lfu };
 enum class OnFull { Error, Evict };
@@ -72,8 +82,10 @@ llvm::StringRef name(OnBadRow);
 llvm::StringRef name(OnStoreFull);
 llvm::StringRef name(OnWear);
 llvm::StringRef name(DType);
+llvm::StringRef name(Rounding);
 llvm::StringRef name(InitKind);
 llvm::StringRef name(OptimizerKind);
+llvm::StringRef name(DecayMode);
 llvm::StringRef name(IdsKind);
 llvm::StringRef name(EvictPolicy);
 llvm::StringRef name(OnFull);
@@ -104,10 +116,22 @@ struct Init {
 struct Optimizer {
   Value<OptimizerKind> kind = OptimizerKind::RowwiseAdagrad;
   Real lr = 0.02;
-  Real eps = 1e-8;                 ///< adagrad, rowwise_adagrad, adam
-  Real beta1 = 0.9, beta2 = 0.999; ///< adam
+  Real eps = 1e-8;                 ///< all but sgd and ftrl
+  Real beta1 = 0.9, beta2 = 0.999; ///< adam, partial_rowwise_adam, lamb
   Real momentum = 0.0;             ///< sgd
-  Real weightDecay = 0.0;          ///< L2, as torch
+  Real beta = 1.0;                 ///< ftrl
+  Real l1 = 0.0, l2 = 0.0;         ///< ftrl
+  Real weightDecay = 0.0;          ///< all but ftrl
+  Value<DecayMode> weightDecayMode = DecayMode::L2; ///< all but ftrl and lamb
+  Real clipNorm = 0.0; ///< of a row's gradient; 0: none
+
+  bool hasEps() const {
+    return kind != OptimizerKind::Sgd && kind != OptimizerKind::Ftrl;
+  }
+  bool hasMoments() const {
+    return kind == OptimizerKind::Adam || kind == OptimizerKind::Lamb ||
+           kind == OptimizerKind::PartialRowwiseAdam;
+  }
 };
 
 struct Ids {
@@ -125,6 +149,7 @@ struct Table {
   Int rows = 0; ///< capacity where ids are dynamic
   Int dim = 0;
   Value<DType> dtype = DType::F32;
+  Value<Rounding> rounding = Rounding::Nearest; ///< of updates in f16 and bf16
   Init init;
   Optimizer optimizer;
   Ids ids;

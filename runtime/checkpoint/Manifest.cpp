@@ -16,10 +16,10 @@ using namespace trc;
 using nlohmann::json;
 
 uint32_t ManifestTable::recordBytes() const {
-  int64_t floats = dim;
+  int64_t bytes = stateOffset(element, dim);
   for (int64_t w : stateWidths)
-    floats += w;
-  return static_cast<uint32_t>(floats * 4);
+    bytes += w * 4;
+  return static_cast<uint32_t>(bytes);
 }
 
 int Manifest::findTable(const std::string &name) const {
@@ -60,6 +60,7 @@ std::string Manifest::toText() const {
                            {"ids", t.ids},
                            {"rows", t.rows},
                            {"dim", t.dim},
+                           {"dtype", elementName(t.element)},
                            {"optimizer", t.optimizer},
                            {"state_widths", t.stateWidths},
                            {"init",
@@ -127,6 +128,12 @@ Result<Manifest> Manifest::fromText(const std::string &text,
       table.ids = t.at("ids").get<std::string>();
       table.rows = t.at("rows").get<int64_t>();
       table.dim = t.at("dim").get<int64_t>();
+      // States of the time when there was f32 alone do not name it.
+      std::string dtype = t.value("dtype", "f32");
+      if (!parseElement(dtype, table.element))
+        return Status(TRC_MISMATCH, "'" + path + "': table '" + table.name +
+                                        "' is stored as " + dtype +
+                                        ", which this runtime does not know");
       table.optimizer = t.at("optimizer").get<std::string>();
       table.stateWidths = t.at("state_widths").get<std::vector<int64_t>>();
       const json &init = t.at("init");
@@ -177,6 +184,7 @@ Manifest Manifest::of(const Plan &plan) {
     table.ids = t.hash ? "hash" : "index";
     table.rows = t.rows;
     table.dim = t.dim;
+    table.element = t.element;
     table.optimizer = t.optimizer.name;
     table.init = t.init;
     for (int s = 0; s < t.optimizer.stateCount(); ++s)
@@ -213,6 +221,7 @@ Status Manifest::matches(const Plan &plan, const std::string &where) const {
     };
     field("rows", std::to_string(have.rows), std::to_string(t.rows));
     field("dim", std::to_string(have.dim), std::to_string(t.dim));
+    field("dtype", elementName(have.element), elementName(t.element));
     field("optimizer", have.optimizer, t.optimizer);
     field("ids", have.ids, t.ids);
   }

@@ -21,6 +21,7 @@ namespace trc {
 struct ManifestTable {
   std::string name, ids, optimizer;
   int64_t rows = 0, dim = 0;
+  Element element = Element::f32;
   InitPlan init; // as it was when the state was made: unwritten rows keep it
   std::vector<int64_t> stateWidths;
 

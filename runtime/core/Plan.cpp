@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Plan.h"
 
+#include <array>
 #include <iterator>
 
 using namespace trc;
@@ -16,17 +17,34 @@ int OptimizerPlan::stateCount() const {
   switch (kind) {
   case OptimizerKind::Sgd:
     return 0;
-  case OptimizerKind::Adam:
-    return 2;
-  default:
+  case OptimizerKind::Adagrad:
+  case OptimizerKind::RowwiseAdagrad:
+  case OptimizerKind::MomentumSgd:
     return 1;
+  case OptimizerKind::Adam:
+  case OptimizerKind::PartialRowwiseAdam:
+  case OptimizerKind::Lamb:
+  case OptimizerKind::Ftrl:
+    return 2;
   }
+  return 0;
 }
 
 int64_t OptimizerPlan::stateWidth(int slot, int64_t dim) const {
   if (slot < 0 || slot >= stateCount())
     return 0;
-  return kind == OptimizerKind::RowwiseAdagrad ? 1 : dim;
+  bool perRow = kind == OptimizerKind::RowwiseAdagrad ||
+                (kind == OptimizerKind::PartialRowwiseAdam && slot == 1);
+  return perRow ? 1 : dim;
+}
+
+bool OptimizerPlan::operator==(const OptimizerPlan &o) const {
+  auto values = [](const OptimizerPlan &p) {
+    return std::array{
+        p.lr, p.eps, p.weightDecay, p.beta1,          p.beta2,   p.beta,
+        p.l1, p.l2,  p.momentum,    p.decoupledDecay, p.clipNorm};
+  };
+  return kind == o.kind && values(*this) == values(o);
 }
 
 RowInit InitPlan::make() const {

@@ -12,6 +12,7 @@
 #ifndef TERRACE_RUNTIME_CORE_PLAN_H
 #define TERRACE_RUNTIME_CORE_PLAN_H
 
+#include "runtime/core/Element.h"
 #include "runtime/core/Head.h"
 #include "runtime/core/RingLayout.h"
 #include "runtime/core/RowInit.h"
@@ -23,13 +24,26 @@
 
 namespace trc {
 
-enum class OptimizerKind { Sgd, Adagrad, RowwiseAdagrad, Adam };
+enum class OptimizerKind {
+  Sgd,
+  Adagrad,
+  RowwiseAdagrad,
+  Adam,
+  MomentumSgd,
+  PartialRowwiseAdam,
+  Lamb,
+  Ftrl
+};
 
 struct OptimizerPlan {
   OptimizerKind kind = OptimizerKind::RowwiseAdagrad;
   std::string name;
   double lr = 0, eps = 0, weightDecay = 0, beta1 = 0, beta2 = 0;
+  double momentum = 0, beta = 0, l1 = 0, l2 = 0;
+  double decoupledDecay = 0, clipNorm = 0;
 
+  /// One update serves both.
+  bool operator==(const OptimizerPlan &other) const;
   /// Floats of optimizer state per row and, per state, its width.
   int stateCount() const;
   int64_t stateWidth(int slot, int64_t dim) const;
@@ -46,8 +60,11 @@ struct InitPlan {
 struct TablePlan {
   std::string name;
   int64_t rows = 0, dim = 0;
+  Element element = Element::f32;
+  bool stochastic = false; // rounding of updates
   bool hash = false;
   InitPlan init;
+  uint64_t roundingKey = 0; // init.key of this plan, whatever a state says
   OptimizerPlan optimizer;
   int group = 0;
   int64_t rowBase = 0;
@@ -85,6 +102,8 @@ struct GroupPlan {
   std::string name;
   std::vector<int> tables, features; // features that read its tables, in order
   int64_t rows = 0, dim = 0;
+  Element element = Element::f32;
+  bool stochastic = false;
   int64_t weightsBytes = 0, stateBytes = 0, slotBytes = 0, storeBytes = 0;
   int home = 0, cache = -1; // tiers; cache -1 where home is memory
   int64_t retained = 0, slots = 0;
@@ -93,6 +112,8 @@ struct GroupPlan {
   std::string update; // kernel
 
   bool cached() const { return cache >= 0; }
+  /// Weights, then state: what of a slot is the row's.
+  int64_t recordBytes() const { return stateOffset(element, dim) + stateBytes; }
 };
 
 enum class LaneKind { cpu, io, caller };

@@ -40,26 +40,29 @@ void checkGroup(Plan &plan, size_t g) {
     end = table.rowBase + table.rows;
     if (!first)
       first = &table;
-    else if (table.optimizer.kind != first->optimizer.kind ||
-             table.optimizer.lr != first->optimizer.lr ||
-             table.optimizer.eps != first->optimizer.eps ||
-             table.optimizer.weightDecay != first->optimizer.weightDecay ||
-             table.optimizer.beta1 != first->optimizer.beta1 ||
-             table.optimizer.beta2 != first->optimizer.beta2)
+    else if (table.element != first->element ||
+             table.stochastic != first->stochastic)
+      failPlan(where, "table '" + table.name +
+                          "' is stored or rounded in another way; one update "
+                          "serves a group");
+    else if (!(table.optimizer == first->optimizer))
       failPlan(where, "table '" + table.name +
                           "' has another optimizer; one update serves a group");
   }
   if (!first)
     failPlan(where, "has no table");
+  group.element = first->element;
+  group.stochastic = first->stochastic;
   int64_t state = 0;
   for (int s = 0; s < first->optimizer.stateCount(); ++s)
     state += first->optimizer.stateWidth(s, group.dim) * 4;
-  if (group.weightsBytes != group.dim * 4 || group.stateBytes != state ||
-      group.slotBytes < group.weightsBytes + state || group.slotBytes % 4)
+  if (group.weightsBytes != group.dim * elementBytes(group.element) ||
+      group.stateBytes != state || group.slotBytes < group.recordBytes() ||
+      group.slotBytes % 4)
     failPlan(where, "slot of " + std::to_string(group.slotBytes) +
                         " bytes does not hold " + std::to_string(group.dim) +
-                        " weights and " + std::to_string(state) +
-                        " bytes of state");
+                        " weights of " + elementName(group.element) + " and " +
+                        std::to_string(state) + " bytes of state");
   const TierPlan &home = plan.tiers[group.home];
   if (home.kind != "dram" && home.kind != "pmem" && home.kind != "nvme")
     failPlan(where, "home tier '" + home.name + "' is of kind " + home.kind +
@@ -93,7 +96,7 @@ void checkGroup(Plan &plan, size_t g) {
       failPlan(where, std::to_string(group.slots) + " slots cannot pin the " +
                           std::to_string(group.maxUnique) +
                           " rows of one batch");
-    if (group.storeBytes < group.weightsBytes + group.stateBytes)
+    if (group.storeBytes < group.recordBytes())
       failPlan(where, "store_bytes does not hold a row");
   }
 }

@@ -96,6 +96,13 @@ void readTables(const json &j, Plan &plan) {
       failPlan(where, "init '" + table.init.kind + "' is not known");
     }
     table.init.key = wide(t.at("init_key"));
+    table.roundingKey = table.init.key;
+    if (std::string dtype = textOrEmpty(t, "dtype");
+        !dtype.empty() && !parseElement(dtype, table.element))
+      failPlan(where, "dtype '" + dtype + "' is not known to this runtime");
+    if (std::string rounding = textOrEmpty(t, "rounding"); !rounding.empty())
+      table.stochastic = choose<bool>(
+          where, rounding, {{"nearest", false}, {"stochastic", true}});
     const json &opt = t.at("optimizer");
     table.optimizer.name = opt.at("kind").get<std::string>();
     table.optimizer.kind = choose<OptimizerKind>(
@@ -103,12 +110,22 @@ void readTables(const json &j, Plan &plan) {
         {{"sgd", OptimizerKind::Sgd},
          {"adagrad", OptimizerKind::Adagrad},
          {"rowwise_adagrad", OptimizerKind::RowwiseAdagrad},
-         {"adam", OptimizerKind::Adam}});
+         {"adam", OptimizerKind::Adam},
+         {"momentum_sgd", OptimizerKind::MomentumSgd},
+         {"partial_rowwise_adam", OptimizerKind::PartialRowwiseAdam},
+         {"lamb", OptimizerKind::Lamb},
+         {"ftrl", OptimizerKind::Ftrl}});
     table.optimizer.lr = opt.at("lr").get<double>();
     table.optimizer.eps = realOr(opt, "eps", 0);
     table.optimizer.weightDecay = realOr(opt, "weight_decay", 0);
     table.optimizer.beta1 = realOr(opt, "beta1", 0.9);
     table.optimizer.beta2 = realOr(opt, "beta2", 0.999);
+    table.optimizer.momentum = realOr(opt, "momentum", 0);
+    table.optimizer.beta = realOr(opt, "beta", 0);
+    table.optimizer.l1 = realOr(opt, "l1", 0);
+    table.optimizer.l2 = realOr(opt, "l2", 0);
+    table.optimizer.decoupledDecay = realOr(opt, "decoupled_decay", 0);
+    table.optimizer.clipNorm = realOr(opt, "clip_norm", 0);
     table.group = static_cast<int>(number(t, "group"));
     table.rowBase = number(t, "row_base", 0, 1ll << 40);
     plan.tables.push_back(std::move(table));
@@ -188,7 +205,7 @@ void readGroups(const json &j, Plan &plan) {
     group.tables = g.at("tables").get<std::vector<int>>();
     group.rows = number(g, "rows", 1, 1ll << 40);
     group.dim = number(g, "dim", 1, 1 << 20);
-    group.weightsBytes = number(g, "weights_bytes", 4);
+    group.weightsBytes = number(g, "weights_bytes", 2);
     group.stateBytes = number(g, "state_bytes");
     group.slotBytes = number(g, "slot_bytes", 4);
     group.storeBytes = number(g, "store_bytes");

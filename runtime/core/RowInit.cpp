@@ -52,9 +52,9 @@ RowInit::RowInit(Kind kind, uint64_t key, double first, double second)
   }
 }
 
-void RowInit::fill(int64_t row, int64_t dim, float *out) const {
+void RowInit::fill(int64_t row, int64_t begin, int64_t end, float *out) const {
   if (kind_ == Kind::Constant) {
-    std::fill(out, out + dim, base);
+    std::fill(out, out + (end - begin), base);
     return;
   }
   const uint32_t key[2] = {static_cast<uint32_t>(key_),
@@ -62,19 +62,18 @@ void RowInit::fill(int64_t row, int64_t dim, float *out) const {
   uint32_t counter[4] = {
       static_cast<uint32_t>(row),
       static_cast<uint32_t>(static_cast<uint64_t>(row) >> 32), 0, 0};
-  for (int64_t column = 0; column < dim; column += 4) {
+  for (int64_t column = begin; column < end; column += 4, out += 4) {
     uint32_t words[4];
     counter[2] = static_cast<uint32_t>(column / 4);
     philox4x32(counter, key, words);
-    int64_t n = std::min<int64_t>(4, dim - column);
+    int64_t n = std::min<int64_t>(4, end - column);
     for (int64_t i = 0; i < n; ++i) {
       if (kind_ == Kind::Uniform) {
         float u = static_cast<float>(words[i] >> 8) * 0x1p-24f;
-        out[column + i] = std::fma(scale, u, base);
+        out[i] = std::fma(scale, u, base);
       } else {
         double u = (static_cast<double>(words[i]) + 0.5) * 0x1p-32;
-        out[column + i] =
-            static_cast<float>(mean + std * math::normalQuantile(u));
+        out[i] = static_cast<float>(mean + std * math::normalQuantile(u));
       }
     }
   }

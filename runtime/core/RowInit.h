@@ -31,7 +31,11 @@ public:
   RowInit() : RowInit(Kind::Constant, 0, 0, 0) {}
 
   /// Writes the `dim` floats of row `row` of the table (not of its group).
-  void fill(int64_t row, int64_t dim, float *out) const;
+  void fill(int64_t row, int64_t dim, float *out) const {
+    fill(row, 0, dim, out);
+  }
+  /// Columns begin .. end - 1 of it; begin is a multiple of 4.
+  void fill(int64_t row, int64_t begin, int64_t end, float *out) const;
 
   Kind kind() const { return kind_; }
   uint64_t key() const { return key_; }

@@ -175,27 +175,55 @@ static double power(double x, int64_t n) {
 }
 
 void trc::updateScalars(const OptimizerPlan &o, int64_t dim, double lrScale,
-                        int64_t step, float hp[8]) {
-  float lr = static_cast<float>(o.lr * lrScale);
-  hp[1] = static_cast<float>(o.weightDecay);
-  hp[2] = static_cast<float>(o.eps);
+                        int64_t step, float hp[kUpdateScalars]) {
+  const double lr = o.lr * lrScale;
+  // What is left of the bias that moments have at first; 1 in the long run.
+  const double bias1 = 1.0 - power(o.beta1, step);
+  const double bias2 = 1.0 - power(o.beta2, step);
+  auto f32 = [](double x) { return static_cast<float>(x); };
+  hp[1] = f32(o.weightDecay);
+  hp[2] = f32(o.eps);
+  hp[8] = f32(1.0 - lr * o.decoupledDecay);
+  hp[9] = f32(o.clipNorm);
   switch (o.kind) {
   case OptimizerKind::Sgd:
   case OptimizerKind::Adagrad:
-    hp[0] = -lr;
+    hp[0] = -f32(lr);
+    break;
+  case OptimizerKind::MomentumSgd:
+    hp[0] = -f32(lr);
+    hp[3] = f32(o.momentum);
     break;
   case OptimizerKind::RowwiseAdagrad:
-    hp[0] = lr;
-    hp[3] = static_cast<float>(dim);
+    hp[0] = f32(lr);
+    hp[3] = f32(static_cast<double>(dim));
     break;
-  case OptimizerKind::Adam: {
-    double scale = o.lr * lrScale * std::sqrt(1.0 - power(o.beta2, step)) /
-                   (1.0 - power(o.beta1, step));
-    hp[0] = -static_cast<float>(scale);
-    hp[3] = static_cast<float>(1.0 - o.beta1);
-    hp[4] = static_cast<float>(1.0 - o.beta2);
+  case OptimizerKind::Adam:
+    hp[0] = -f32(lr * std::sqrt(bias2) / bias1);
+    hp[3] = f32(1.0 - o.beta1);
+    hp[4] = f32(1.0 - o.beta2);
     break;
-  }
+  case OptimizerKind::PartialRowwiseAdam:
+    hp[0] = f32(lr / bias1);
+    hp[3] = f32(1.0 - o.beta1);
+    hp[4] = f32(1.0 - o.beta2);
+    hp[5] = f32(bias2);
+    hp[6] = f32(static_cast<double>(dim));
+    break;
+  case OptimizerKind::Lamb:
+    hp[0] = f32(lr);
+    hp[3] = f32(1.0 - o.beta1);
+    hp[4] = f32(1.0 - o.beta2);
+    hp[5] = f32(bias1);
+    hp[6] = f32(bias2);
+    break;
+  case OptimizerKind::Ftrl:
+    hp[0] = f32(lrScale);
+    hp[2] = f32(o.beta);
+    hp[3] = f32(o.l1);
+    hp[4] = f32(o.l2);
+    hp[5] = f32(o.lr);
+    break;
   }
 }
 
@@ -212,20 +240,32 @@ void Pipeline::segmentUpdate(Batch &b, GroupRuntime &g) {
     return;
   }
   const TablePlan &table = plan.tables[g.plan->tables.front()];
-  float hp[8] = {};
+  float hp[kUpdateScalars] = {};
   updateScalars(table.optimizer, g.plan->dim, b.lrScale, b.step, hp);
   const float *grads = at<float>(gradsRing, b.t, gradsLayout.groupAt[g.index]);
-  pool.parallelFor(0, rows, grainFor(g.plan->dim),
-                   [&](int64_t begin, int64_t end) {
-                     g.update(g.memory.data(), g.plan->slotBytes, slots,
-                              at<int32_t>(g.uniqueRing, b.t, layout.seg),
-                              at<uint32_t>(g.uniqueRing, b.t, layout.occ),
-                              at<float>(g.uniqueRing, b.t, layout.coef), grads,
-                              hp, begin, end);
-                     if (g.cache)
-                       g.cache->markDirty(slots, static_cast<uint32_t>(begin),
-                                          static_cast<uint32_t>(end));
-                   });
+  const uint32_t *unique = at<uint32_t>(g.uniqueRing, b.t, layout.rows);
+  auto update = [&](const uint64_t *seeds, int64_t begin, int64_t end) {
+    g.update(g.memory.data(), g.plan->slotBytes, slots,
+             at<int32_t>(g.uniqueRing, b.t, layout.seg),
+             at<uint32_t>(g.uniqueRing, b.t, layout.occ),
+             at<float>(g.uniqueRing, b.t, layout.coef), grads, hp, seeds, begin,
+             end);
+  };
+  pool.parallelFor(
+      0, rows, grainFor(g.plan->dim), [&](int64_t begin, int64_t end) {
+        if (!g.plan->stochastic)
+          update(nullptr, begin, end);
+        uint64_t seeds[128];
+        for (int64_t u = begin; g.plan->stochastic && u < end; u += 128) {
+          int64_t last = std::min<int64_t>(end, u + 128);
+          for (int64_t i = u; i < last; ++i)
+            seeds[i - u] = g.roundingSeedOf(plan, unique[i], b.step);
+          update(seeds, u, last);
+        }
+        if (g.cache)
+          g.cache->markDirty(slots, static_cast<uint32_t>(begin),
+                             static_cast<uint32_t>(end));
+      });
   if (!g.cache)
     for (int64_t u = 0; u < rows; ++u)
       g.dirty.set(slots[u]);

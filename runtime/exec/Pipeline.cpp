@@ -71,8 +71,19 @@ size_t GroupRuntime::tableOf(const Plan &model, uint64_t groupRow) const {
 void GroupRuntime::initRow(const Plan &model, size_t tablePosition,
                            uint64_t groupRow, char *out) const {
   const TablePlan &table = model.tables[plan->tables[tablePosition]];
-  inits[tablePosition].fill(static_cast<int64_t>(groupRow) - table.rowBase,
-                            plan->dim, reinterpret_cast<float *>(out));
+  const RowInit &init = inits[tablePosition];
+  int64_t row = static_cast<int64_t>(groupRow) - table.rowBase;
+  if (plan->element == Element::f32) {
+    init.fill(row, plan->dim, reinterpret_cast<float *>(out));
+  } else {
+    float some[256];
+    for (int64_t c = 0; c < plan->dim; c += 256) {
+      int64_t end = std::min<int64_t>(plan->dim, c + 256);
+      init.fill(row, c, end, some);
+      encodeWeights(plan->element, some, end - c,
+                    out + c * elementBytes(plan->element));
+    }
+  }
   std::memset(out + plan->weightsBytes, 0,
               static_cast<size_t>(plan->slotBytes - plan->weightsBytes));
 }

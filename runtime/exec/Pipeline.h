@@ -103,6 +103,13 @@ struct GroupRuntime {
 
   /// Position in plan->tables of the table that the group's row belongs to.
   size_t tableOf(const Plan &model, uint64_t groupRow) const;
+  uint64_t roundingSeedOf(const Plan &model, uint64_t groupRow,
+                          int64_t step) const {
+    const TablePlan &table =
+        model.tables[plan->tables[tableOf(model, groupRow)]];
+    return roundingSeed(table.roundingKey, step,
+                        static_cast<int64_t>(groupRow) - table.rowBase);
+  }
   /// Writes the row's initial value: weights, then zero state.
   void initRow(const Plan &model, size_t tablePosition, uint64_t groupRow,
                char *out) const;
@@ -155,6 +162,10 @@ public:
   Status copyOutputs(int64_t t, DLTensor *const *outputs, uint32_t count);
   Status takeGradients(int64_t t, const DLTensor *const *gradients,
                        uint32_t count, float scale);
+  /// Of trc_backward_options: one pointer per feature, or null.
+  Status checkWeightGradients(float *const *to) const;
+  /// After takeGradients and before resume is complete.
+  void weightGradients(int64_t t, size_t f, float *to);
   /// The head's own step, when backward has come.
   void updateHead(const Batch &b);
   Batch &batch(int64_t t) { return batches[t % batches.size()]; }
@@ -252,8 +263,9 @@ private:
 };
 
 /// The scalars of segment_update (docs/artifact.md, hp).
+constexpr int kUpdateScalars = 10;
 void updateScalars(const OptimizerPlan &optimizer, int64_t dim, double lrScale,
-                   int64_t step, float hp[8]);
+                   int64_t step, float hp[kUpdateScalars]);
 
 } // namespace trc
 

@@ -117,10 +117,10 @@ static Status diffTable(StateReader &before, int from, StateReader &after,
 
 static Status diffInto(const StateSource &before, const StateSource &after,
                        const Progress &progress, RootDiff &out) {
-  Result<std::unique_ptr<StateReader>> left = StateReader::open(before);
+  Result<std::unique_ptr<StateReader>> left = StateReader::open(before, true);
   if (!left.ok())
     return left.takeStatus();
-  Result<std::unique_ptr<StateReader>> right = StateReader::open(after);
+  Result<std::unique_ptr<StateReader>> right = StateReader::open(after, true);
   if (!right.ok())
     return right.takeStatus();
   const Manifest &a = before.manifest, &b = after.manifest;

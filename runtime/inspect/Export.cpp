@@ -77,7 +77,7 @@ public:
 
   Status run(Exported &out) {
     TRC_RETURN_IF_ERROR(choose());
-    Result<std::unique_ptr<StateReader>> opened = StateReader::open(at);
+    Result<std::unique_ptr<StateReader>> opened = StateReader::open(at, true);
     if (!opened.ok())
       return opened.takeStatus();
     reader = std::move(*opened);
@@ -126,17 +126,18 @@ private:
 
   /// Marks the rows that are not as they were.
   Status select() {
-    Result<std::unique_ptr<StateReader>> opened = StateReader::open(*since);
+    Result<std::unique_ptr<StateReader>> opened =
+        StateReader::open(*since, true);
     if (!opened.ok())
       return opened.takeStatus();
     StateReader &before = **opened;
     uint64_t most = reader->writtenCount(), done = 0;
     for (Part &part : parts) {
-      const ManifestTable &t = at.manifest.tables[part.table];
+      const ManifestTable &t = reader->manifest().tables[part.table];
       int from = since->manifest.findTable(t.name);
       if (from < 0)
         continue; // a new table: all of it
-      const ManifestTable &old = since->manifest.tables[from];
+      const ManifestTable &old = before.manifest().tables[from];
       if (old.dim != t.dim || old.stateWidths != t.stateWidths ||
           old.init.kind != t.init.kind || old.init.first != t.init.first ||
           old.init.second != t.init.second || old.init.key != t.init.key)

@@ -131,12 +131,14 @@ Status Session::forward(trc_ticket ticket, const std::vector<Buffer> &outputs) {
 }
 
 Status Session::backward(trc_ticket ticket,
-                         const std::vector<Buffer> &gradients, float scale) {
+                         const std::vector<Buffer> &gradients, float scale,
+                         float *const *weightGradients) {
   Tensors t(gradients);
   std::vector<const DLTensor *> pointers(t.pointers.begin(), t.pointers.end());
   trc_backward_options o = {};
   o.struct_size = sizeof(o);
   o.grad_scale = scale;
+  o.weight_gradients = weightGradients;
   TRC_CALL(trc_backward(session, ticket,
                         pointers.empty() ? nullptr : pointers.data(),
                         static_cast<uint32_t>(pointers.size()), &o, &error));

@@ -50,7 +50,7 @@ public:
   Status forward(trc_ticket ticket, const std::vector<Buffer> &outputs);
   /// `gradients` empty for head models.
   Status backward(trc_ticket ticket, const std::vector<Buffer> &gradients,
-                  float scale);
+                  float scale, float *const *weightGradients = nullptr);
   Status release(trc_ticket ticket);
   Status setLr(double scale);
   /// Cuts now and writes while training goes on.

@@ -57,6 +57,7 @@ private:
   Status step();
   Status compareOutputs(const data::BatchData &batch);
   Status makeGradients();
+  Status compareWeightGradients(const std::vector<std::vector<float>> &weights);
   Status compareTables();
   Status compareTable(size_t t);
   Status compareRecords(size_t t, const std::vector<int64_t> &rows);
@@ -164,6 +165,22 @@ Status Verifier::compareOutputs(const data::BatchData &batch) {
   return Status();
 }
 
+Status Verifier::compareWeightGradients(
+    const std::vector<std::vector<float>> &weights) {
+  for (size_t f = 0; f < weights.size(); ++f) {
+    const std::vector<float> &expected = reference->weightGradients(f);
+    for (size_t i = 0; i < expected.size(); ++i)
+      if (!same(weights[f][i], expected[i]))
+        return mismatch("step " + std::to_string(steps + 1) +
+                            ", gradient of the weights of feature '" +
+                            reference->definition().features[f].name +
+                            "', id " + std::to_string(i),
+                        weights[f][i], expected[i]);
+    bytes += static_cast<int64_t>(expected.size()) * 4;
+  }
+  return Status();
+}
+
 /// A pseudo-random trainer: multiples of 2^-10 in (-1, 1).
 Status Verifier::makeGradients() {
   SplitMix random(mix64(run.options.seed ^ 0x67726164) +
@@ -219,8 +236,17 @@ Status Verifier::step() {
     TRC_RETURN_IF_ERROR(makeGradients());
     for (size_t o = 0; o < buffers.size(); ++o)
       buffers[o].data = gradients[o].values.data();
-    TRC_RETURN_IF_ERROR(session->backward(front.ticket, buffers, scale));
     TRC_RETURN_IF_ERROR(reference->backward(&gradients, scale, lr));
+    std::vector<std::vector<float>> weights(buffers.size());
+    std::vector<float *> pointers(buffers.size(), nullptr);
+    for (size_t f = 0; f < buffers.size(); ++f) {
+      weights[f].resize(reference->weightGradients(f).size());
+      if (!weights[f].empty())
+        pointers[f] = weights[f].data();
+    }
+    TRC_RETURN_IF_ERROR(
+        session->backward(front.ticket, buffers, scale, pointers.data()));
+    TRC_RETURN_IF_ERROR(compareWeightGradients(weights));
   }
   ++steps;
   if (report.progressDue())

@@ -239,6 +239,39 @@ Status Interpreter::checkGradients() {
   return Status();
 }
 
+static float dot(const float *x, const float *y, size_t dim) {
+  float lane[32] = {};
+  for (size_t c = 0; c < dim; ++c)
+    lane[c % 32] = std::fma(x[c], y[c], lane[c % 32]);
+  for (size_t width = 16; width >= 1; width /= 2)
+    for (size_t l = 0; l < width; ++l)
+      lane[l] = lane[l] + lane[l + width];
+  return lane[0];
+}
+
+void Interpreter::gradWeights(const Bags &bags, int64_t sample, size_t begin,
+                              size_t end, const Table &table,
+                              const float *gradient) {
+  size_t dim = static_cast<size_t>(table.definition().dim);
+  size_t feature = static_cast<size_t>(bags.feature);
+  Pool pool = program.features[feature].pooling;
+  std::vector<float> g(gradient, gradient + dim), scratch;
+  for (float &x : g)
+    x = gradScale == 1 ? x : x * gradScale;
+  float d = begin != end && divides(pool) ? divisor(pool, bags, begin, end) : 1;
+  float out = dot(output(feature).row(sample), g.data(), dim);
+  for (size_t i = begin; i < end; ++i) {
+    float x = dot(table.weights(bags.ids[i], scratch), g.data(), dim);
+    if (pool == Pool::WeightedMean)
+      x = (x - out) / d;
+    else if (pool == Pool::Sqrtn)
+      x = std::fma(-(bags.weights[i] / d), out, x) / d;
+    else if (pool == Pool::Mean)
+      x = x / d;
+    weightGrads[feature].push_back(x);
+  }
+}
+
 void Interpreter::update(const Op &op, const StepScale &scale) {
   const Table &table = tables[static_cast<size_t>(op.table)];
   size_t dim = static_cast<size_t>(table.definition().dim);
@@ -258,6 +291,8 @@ void Interpreter::update(const Op &op, const StepScale &scale) {
       size_t end = static_cast<size_t>(bags.offsets[b + 1]);
       float d =
           begin != end && divides(pool) ? divisor(pool, bags, begin, end) : 1;
+      if (!bags.weights.empty() && program.denseOp().caller)
+        gradWeights(bags, s, begin, end, table, grads.row(s));
       for (size_t i = begin; i < end; ++i) {
         std::vector<float> &sum =
             sums.try_emplace(bags.ids[i], dim, 0.0f).first->second;
@@ -279,8 +314,7 @@ void Interpreter::update(const Op &op, const StepScale &scale) {
   result.table = op.table;
   result.rows.clear();
   for (auto &entry : sums) {
-    std::vector<float> record = table.record(entry.first);
-    updateRow(table.definition(), scale, entry.second, record);
+    std::vector<float> record = table.updated(entry.first, scale, entry.second);
     result.rows.emplace(entry.first, std::move(record));
   }
 }
@@ -345,6 +379,7 @@ Status Interpreter::backward(const std::vector<Matrix> *gradients, float scale,
                              double lrScale) {
   const Op &dense = program.denseOp();
   gradScale = scale;
+  weightGrads.assign(program.features.size(), {});
   if (dense.caller) {
     if (!gradients || gradients->size() != dense.results.size())
       return Status(TRC_BAD_ARGUMENT, "one gradient per feature is needed");

@@ -59,6 +59,12 @@ public:
   Status backward(const std::vector<Matrix> *gradients, float gradScale,
                   double lrScale);
 
+  /// Of the weights of a feature's bags, one per id that remained, by the last
+  /// backward that was applied; empty where the feature has none.
+  const std::vector<float> &weightGradients(size_t feature) const {
+    return weightGrads[feature];
+  }
+
   const Program &definition() const { return program; }
   const Table &table(size_t t) const { return tables[t]; }
   const HeadState &head() const { return headState; }
@@ -89,11 +95,14 @@ private:
   void denseBackward(double lrScale);
   Status checkGradients();
   void update(const Op &op, const StepScale &scale);
+  void gradWeights(const Bags &bags, int64_t sample, size_t begin, size_t end,
+                   const Table &table, const float *gradient);
   void commit(const Op &op);
 
   Program program;
   std::vector<Table> tables;
   std::vector<Value> values;
+  std::vector<std::vector<float>> weightGrads; // per feature
   HeadState headState, pendingHead;
   int64_t steps = 0, n = 0, dropped = 0, skipped = 0;
   bool labelled = false;

@@ -18,11 +18,16 @@ std::vector<int64_t> TableDef::stateWidths() const {
   switch (optimizer) {
   case Optimizer::Sgd:
     return {};
+  case Optimizer::Momentum:
   case Optimizer::Adagrad:
     return {dim};
   case Optimizer::RowwiseAdagrad:
     return {1};
+  case Optimizer::PartialRowwiseAdam:
+    return {dim, 1};
   case Optimizer::Adam:
+  case Optimizer::Lamb:
+  case Optimizer::Ftrl:
     return {dim, dim};
   }
   return {};
@@ -70,6 +75,12 @@ TableDef parseTable(const json &t) {
   d.hash = choose<bool>("ids", t.at("ids"), {{"index", false}, {"hash", true}});
   const json &init = t.at("init");
   uint64_t key = std::stoull(t.at("init_key").get<std::string>());
+  d.key = key;
+  d.storage = choose<Storage>(
+      "dtype", t.value("dtype", "f32"),
+      {{"f32", Storage::F32}, {"f16", Storage::F16}, {"bf16", Storage::BF16}});
+  d.stochastic = choose<bool>("rounding", t.value("rounding", "nearest"),
+                              {{"nearest", false}, {"stochastic", true}});
   std::string kind = init.at("kind");
   if (kind == "uniform")
     d.init = RowInit::uniform(key, init.at("low"), init.at("high"));
@@ -80,19 +91,41 @@ TableDef parseTable(const json &t) {
   else
     fail("init '" + kind + "' is not known");
   const json &o = t.at("optimizer");
-  d.optimizer =
-      choose<Optimizer>("optimizer", o.at("kind"),
-                        {{"sgd", Optimizer::Sgd},
-                         {"adagrad", Optimizer::Adagrad},
-                         {"rowwise_adagrad", Optimizer::RowwiseAdagrad},
-                         {"adam", Optimizer::Adam}});
+  d.optimizer = choose<Optimizer>(
+      "optimizer", o.at("kind"),
+      {{"sgd", Optimizer::Sgd},
+       {"adagrad", Optimizer::Adagrad},
+       {"rowwise_adagrad", Optimizer::RowwiseAdagrad},
+       {"adam", Optimizer::Adam},
+       {"momentum_sgd", Optimizer::Momentum},
+       {"partial_rowwise_adam", Optimizer::PartialRowwiseAdam},
+       {"lamb", Optimizer::Lamb},
+       {"ftrl", Optimizer::Ftrl}});
   d.lr = o.at("lr");
   d.weightDecay = o.value("weight_decay", 0.0);
-  if (d.optimizer != Optimizer::Sgd)
-    d.eps = o.at("eps");
-  if (d.optimizer == Optimizer::Adam) {
+  d.decoupledDecay = o.value("decoupled_decay", 0.0);
+  d.clipNorm = o.value("clip_norm", 0.0);
+  switch (d.optimizer) {
+  case Optimizer::Sgd:
+    break;
+  case Optimizer::Momentum:
+    d.momentum = o.at("momentum");
+    break;
+  case Optimizer::Adam:
+  case Optimizer::PartialRowwiseAdam:
+  case Optimizer::Lamb:
     d.beta1 = o.at("beta1");
     d.beta2 = o.at("beta2");
+    [[fallthrough]];
+  case Optimizer::Adagrad:
+  case Optimizer::RowwiseAdagrad:
+    d.eps = o.at("eps");
+    break;
+  case Optimizer::Ftrl:
+    d.beta = o.at("beta");
+    d.l1 = o.at("l1");
+    d.l2 = o.at("l2");
+    break;
   }
   return d;
 }

@@ -21,16 +21,31 @@
 
 namespace trc::reference {
 
-enum class Optimizer { Sgd, Adagrad, RowwiseAdagrad, Adam };
+enum class Optimizer {
+  Sgd,
+  Momentum,
+  Adagrad,
+  RowwiseAdagrad,
+  Adam,
+  PartialRowwiseAdam,
+  Lamb,
+  Ftrl
+};
+enum class Storage { F32, F16, BF16 };
 enum class Pool { Sum, Mean, WeightedMean, Sqrtn, Max, None };
 
 struct TableDef {
   std::string name;
   int64_t rows = 0, dim = 0;
   bool hash = false;
+  Storage storage = Storage::F32;
+  bool stochastic = false; // rounding of updates
+  uint64_t key = 0;        // of rounding
   RowInit init;
   Optimizer optimizer = Optimizer::Sgd;
-  double lr = 0, eps = 0, weightDecay = 0, beta1 = 0, beta2 = 0;
+  double lr = 0, eps = 0, beta1 = 0, beta2 = 0, momentum = 0;
+  double weightDecay = 0, decoupledDecay = 0, clipNorm = 0;
+  double beta = 0, l1 = 0, l2 = 0; // ftrl
 
   /// Floats per optimizer state, in the order of docs/numerics.md.
   std::vector<int64_t> stateWidths() const;

@@ -171,15 +171,16 @@ Status Session::backward(trc_ticket ticket, const DLTensor *const *gradients,
                                         std::to_string(ticket) +
                                         " before its forward");
   float scale = 1;
+  float *const *weights = nullptr;
   if (options) {
     if (options->struct_size <
         offsetof(trc_backward_options, grad_scale) + sizeof(float))
       return Status(TRC_BAD_ARGUMENT,
                     "trc_backward_options.struct_size is not set");
     scale = options->grad_scale;
-    if (options->struct_size >= sizeof(trc_backward_options) &&
-        options->weight_gradients)
-      return Status(TRC_BAD_ARGUMENT, "weight_gradients must be NULL");
+    if (options->struct_size >= sizeof(trc_backward_options))
+      weights = options->weight_gradients;
+    TRC_RETURN_IF_ERROR(pipeline->checkWeightGradients(weights));
     if (!std::isfinite(scale))
       return Status(TRC_BAD_ARGUMENT, "grad_scale is not finite");
   }
@@ -196,6 +197,9 @@ Status Session::backward(trc_ticket ticket, const DLTensor *const *gradients,
     return Status();
   }
   TRC_RETURN_IF_ERROR(std::move(s));
+  for (size_t f = 0; weights && f < plan.features.size(); ++f)
+    if (weights[f])
+      pipeline->weightGradients(t, f, weights[f]);
   Batch &b = pipeline->batch(t);
   b.applied = true;
   b.lrScale = lrScale;

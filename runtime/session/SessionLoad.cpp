@@ -10,6 +10,7 @@
 #include "runtime/session/Session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -80,7 +81,9 @@ bool Session::sameLayout(const Manifest &manifest) const {
         a.extents.size() != b.extents.size())
       return false;
     for (size_t k = 0; k < a.tables.size(); ++k)
-      if (plan.tables[a.tables[k]].name != manifest.tables[b.tables[k]].name)
+      if (plan.tables[a.tables[k]].name != manifest.tables[b.tables[k]].name ||
+          plan.tables[a.tables[k]].element !=
+              manifest.tables[b.tables[k]].element)
         return false;
     for (size_t k = 0; k < a.extents.size(); ++k)
       if (a.extents[k].path != b.extents[k].path)
@@ -134,6 +137,36 @@ Status Session::loadMemory(GroupRuntime &group) {
   });
 }
 
+/// A record of another state as ours keeps it: weights of another type are
+/// rounded to nearest, another optimizer's state means nothing to ours.
+static Status convertRecord(const ManifestTable &from, const TablePlan &to,
+                            uint64_t row, const char *record,
+                            std::vector<float> &weights,
+                            std::vector<char> &out) {
+  size_t state =
+      from.optimizer == to.optimizer.name
+          ? from.recordBytes() -
+                static_cast<size_t>(stateOffset(from.element, from.dim))
+          : 0;
+  size_t begin = static_cast<size_t>(stateOffset(to.element, to.dim));
+  weights.resize(static_cast<size_t>(to.dim));
+  out.resize(begin + state);
+  decodeWeights(from.element, record, to.dim, weights.data());
+  for (int64_t c = 0; from.element != to.element && c < to.dim; ++c) {
+    float x = weights[static_cast<size_t>(c)];
+    if (std::isfinite(x) && !std::isfinite(storedValue(to.element, x)))
+      return Status(TRC_MISMATCH, "table '" + to.name + "', row " +
+                                      std::to_string(row) + ", column " +
+                                      std::to_string(c) + " is " +
+                                      std::to_string(x) + ", too large for " +
+                                      elementName(to.element));
+  }
+  encodeWeights(to.element, weights.data(), to.dim, out.data());
+  std::memcpy(out.data() + begin, record + stateOffset(from.element, from.dim),
+              state);
+  return Status();
+}
+
 Status Session::loadRows(const StateSource &source,
                          const std::vector<int> &tableMap) {
   // Rows for a store are collected and written in rising order.
@@ -143,7 +176,8 @@ Status Session::loadRows(const StateSource &source,
   };
   std::vector<Pending> pending(pipeline->groups.size());
   std::vector<uint32_t> sorted;
-  std::vector<char> moved;
+  std::vector<char> moved, converted;
+  std::vector<float> weights;
   auto flush = [&](size_t g) {
     Pending &p = pending[g];
     if (p.rows.empty())
@@ -176,9 +210,13 @@ Status Session::loadRows(const StateSource &source,
           return Status();
         const TablePlan &table = plan.tables[to];
         const ManifestTable &have = source.manifest.tables[from];
-        // Another optimizer's state means nothing to ours.
-        if (have.optimizer != table.optimizer.name)
-          bytes = static_cast<uint32_t>(have.dim * 4);
+        if (have.optimizer != table.optimizer.name ||
+            have.element != table.element) {
+          TRC_RETURN_IF_ERROR(
+              convertRecord(have, table, row, record, weights, converted));
+          record = converted.data();
+          bytes = static_cast<uint32_t>(converted.size());
+        }
         size_t g = static_cast<size_t>(table.group);
         GroupRuntime &group = *pipeline->groups[g];
         uint64_t groupRow = static_cast<uint64_t>(table.rowBase) + row;

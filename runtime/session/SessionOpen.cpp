@@ -167,12 +167,17 @@ Result<std::vector<int>> Session::matchForInit(const StateSource &other,
       continue;
     }
     ++matched;
-    log(TRC_LOG_INFO, "init-from: table '" + from.name + "': rows 0 .. " +
-                          std::to_string(std::min(from.rows, to.rows) - 1) +
-                          (from.optimizer == to.optimizer.name
-                               ? " with their optimizer state"
-                               : ", weights only (its optimizer was " +
-                                     from.optimizer + ")"));
+    log(TRC_LOG_INFO,
+        "init-from: table '" + from.name + "': rows 0 .. " +
+            std::to_string(std::min(from.rows, to.rows) - 1) +
+            (from.element == to.element
+                 ? std::string()
+                 : std::string(" converted from ") + elementName(from.element) +
+                       " to " + elementName(to.element)) +
+            (from.optimizer == to.optimizer.name
+                 ? " with their optimizer state"
+                 : ", weights only (its optimizer was " + from.optimizer +
+                       ")"));
   }
   for (const TablePlan &t : plan.tables)
     if (other.manifest.findTable(t.name) < 0)

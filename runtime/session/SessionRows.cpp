@@ -146,9 +146,8 @@ Status Session::readRows(const char *name, const int64_t *rows, int64_t count,
   if (count && !out)
     return Status(TRC_BAD_ARGUMENT, "out is null");
   TRC_RETURN_IF_ERROR(quiet());
-  size_t bytes = static_cast<size_t>(table->dim) * 4;
   return forRows(*table, rows, count, [&](int64_t i, const char *record) {
-    std::memcpy(out + i * table->dim, record, bytes);
+    decodeWeights(table->element, record, table->dim, out + i * table->dim);
   });
 }
 
@@ -168,7 +167,7 @@ Status Session::readState(const char *name, int32_t slot, const int64_t *rows,
                       std::to_string(table->optimizer.stateCount()) +
                       " states, not one with number " + std::to_string(slot));
   TRC_RETURN_IF_ERROR(quiet());
-  int64_t begin = table->dim, width = 0;
+  int64_t begin = stateOffset(table->element, table->dim) / 4, width = 0;
   for (int32_t s = 0; s <= slot; ++s) {
     begin += width;
     width = table->optimizer.stateWidth(s, table->dim);
@@ -192,15 +191,18 @@ Status Session::writeRows(const char *name, const int64_t *rows, int64_t count,
   if (count && !values)
     return Status(TRC_BAD_ARGUMENT, "values is null");
   for (int64_t i = 0; i < count * table->dim; ++i)
-    if (!std::isfinite(values[i]))
+    if (!std::isfinite(storedValue(table->element, values[i])))
       return Status::badInput(std::string("table '") + name + "', row " +
                                   std::to_string(rows[i / table->dim]) +
                                   ", column " + std::to_string(i % table->dim) +
-                                  " is not finite",
+                                  (std::isfinite(values[i])
+                                       ? " is " + std::to_string(values[i]) +
+                                             ", too large for " +
+                                             elementName(table->element)
+                                       : " is not finite"),
                               "", i / table->dim, i % table->dim, 0);
   TRC_RETURN_IF_ERROR(quiet());
   GroupRuntime &g = *pipeline->groups[table->group];
-  size_t weights = static_cast<size_t>(g.plan->weightsBytes);
   size_t pitch = static_cast<size_t>(g.plan->slotBytes);
   // Whole records, so that optimizer state is kept; the last value of a row
   // that is named twice wins.
@@ -212,8 +214,8 @@ Status Session::writeRows(const char *name, const int64_t *rows, int64_t count,
       }));
   std::vector<std::pair<uint32_t, int64_t>> order;
   for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(records.data() + static_cast<size_t>(i) * pitch,
-                values + i * table->dim, weights);
+    encodeWeights(table->element, values + i * table->dim, table->dim,
+                  records.data() + static_cast<size_t>(i) * pitch);
     order.emplace_back(static_cast<uint32_t>(table->rowBase + rows[i]), i);
   }
   std::sort(order.begin(), order.end());

@@ -11,9 +11,14 @@
 using namespace trc;
 
 Result<std::unique_ptr<StateReader>>
-StateReader::open(const StateSource &source) {
+StateReader::open(const StateSource &source, bool decoded) {
   std::unique_ptr<StateReader> reader(new StateReader());
   reader->source = source.manifest;
+  for (ManifestTable &t : reader->source.tables) {
+    reader->stored.push_back(t.element);
+    if (decoded)
+      t.element = Element::f32;
+  }
   StoresOptions options;
   options.key = source.manifest.key;
   options.readOnly = true;
@@ -38,6 +43,19 @@ StateReader::Place StateReader::placeOf(int table) const {
   return {};
 }
 
+const char *StateReader::shape(int table, const char *record) {
+  const ManifestTable &t = source.tables[table];
+  Element from = stored[static_cast<size_t>(table)];
+  if (from == t.element)
+    return record;
+  size_t begin = static_cast<size_t>(stateOffset(t.element, t.dim));
+  shaped.resize(t.recordBytes());
+  decodeWeights(from, record, t.dim, reinterpret_cast<float *>(shaped.data()));
+  std::memcpy(shaped.data() + begin, record + stateOffset(from, t.dim),
+              shaped.size() - begin);
+  return shaped.data();
+}
+
 Status StateReader::scanGroup(size_t g, int only, const RowTaker &take) {
   const ManifestGroup &group = source.groups[g];
   return homes.stores[g]->scan([&](uint32_t row, const char *payload) {
@@ -47,8 +65,8 @@ Status StateReader::scanGroup(size_t g, int only, const RowTaker &take) {
     int table = group.tables[k];
     if (only >= 0 && table != only)
       return Status();
-    return take(table, row - static_cast<uint64_t>(group.rowBase[k]), payload,
-                source.tables[table].recordBytes());
+    return take(table, row - static_cast<uint64_t>(group.rowBase[k]),
+                shape(table, payload), source.tables[table].recordBytes());
   });
 }
 
@@ -72,8 +90,8 @@ int64_t StateReader::nextWritten(int table, int64_t row) const {
   int64_t rows = source.tables[table].rows;
   if (row >= rows)
     return rows;
-  uint32_t next = homes.stores[at.group]->nextWritten(
-      at.base + static_cast<uint32_t>(row));
+  uint32_t next =
+      homes.stores[at.group]->nextWritten(at.base + static_cast<uint32_t>(row));
   return std::min(rows, static_cast<int64_t>(next) - at.base);
 }
 
@@ -103,6 +121,7 @@ Status StateReader::read(
   uint32_t bytes = t.recordBytes();
   RowInit init = t.init.make();
   std::vector<char> record(bytes);
+  std::vector<float> weights(static_cast<size_t>(t.dim));
   std::vector<uint32_t> wanted;
   std::vector<int64_t> index;
   std::vector<char> payloads;
@@ -117,7 +136,11 @@ Status StateReader::read(
         continue;
       }
       std::fill(record.begin(), record.end(), 0);
-      init.fill(rows[i], t.dim, reinterpret_cast<float *>(record.data()));
+      init.fill(rows[i], t.dim, weights.data());
+      // As a row would keep it.
+      for (float &w : weights)
+        w = storedValue(stored[static_cast<size_t>(table)], w);
+      encodeWeights(t.element, weights.data(), t.dim, record.data());
       take(i, record.data());
     }
     ReadBatch batch;
@@ -128,7 +151,7 @@ Status StateReader::read(
     batch.out = payloads.data();
     TRC_RETURN_IF_ERROR(store.read(batch));
     for (size_t k = 0; k < index.size(); ++k)
-      take(index[k], payloads.data() + k * batch.pitch);
+      take(index[k], shape(table, payloads.data() + k * batch.pitch));
   }
   return Status();
 }

@@ -19,7 +19,10 @@ using RowTaker = std::function<Status(int table, uint64_t row,
 
 class StateReader {
 public:
-  static Result<std::unique_ptr<StateReader>> open(const StateSource &source);
+  /// `decoded`: weights come as f32 whatever the tables store, and manifest()
+  /// says so; else records come as they are stored.
+  static Result<std::unique_ptr<StateReader>> open(const StateSource &source,
+                                                   bool decoded = false);
 
   const Manifest &manifest() const { return source; }
   /// Every row that was ever written, in no particular order. Stops at the
@@ -48,7 +51,12 @@ private:
   Place placeOf(int table) const;
   Status scanGroup(size_t g, int only, const RowTaker &take);
 
+  /// The record as the caller wants it.
+  const char *shape(int table, const char *record);
+
   Manifest source;
+  std::vector<Element> stored; // by table
+  std::vector<char> shaped;
   HomeStores homes;
 };
 

@@ -6,6 +6,7 @@
 // doubles in text, damaged and future bytecode, interfaces of attributes.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/emb/BytecodeFields.h"
 #include "dialects/emb/Emb.h"
 #include "dialects/plan/Plan.h"
 
@@ -245,21 +246,46 @@ TEST_F(DialectTest, BytecodeKeepsEverything) {
   EXPECT_EQ(before, after);
 }
 
+// What version 2 added takes its default when version 1 is read.
+TEST_F(DialectTest, BytecodeOfVersion1IsRead) {
+  OwningOpRef<ModuleOp> module = parse(R"(
+emb.tier @dram dram bytes 64
+emb.table @t : !emb.state<[9, 4], #emb.row<bf16>> ids index
+  optimizer #emb.adam<lr = 0.1, beta1 = 0.9, beta2 = 0.99, eps = 0.5, weight_decay = 0.25>
+  init #emb.constant<0.0> placement #emb.placement<home = @dram>
+plan.kernel @s segment_update <4 x bf16, adam, decay>
+)");
+  ASSERT_TRUE(module) << messages;
+  BytecodeWriterConfig config;
+  config.setDialectVersion("emb", std::make_unique<bytecode::Version>(1));
+  config.setDialectVersion("plan", std::make_unique<bytecode::Version>(1));
+  std::string bytes;
+  llvm::raw_string_ostream os(bytes);
+  ASSERT_TRUE(succeeded(writeBytecodeToFile(*module, os, config)));
+  EXPECT_LT(bytes.size(), bytecodeOf(*module).size());
+  OwningOpRef<ModuleOp> again = parse(bytes);
+  ASSERT_TRUE(again) << messages;
+  std::string before, after;
+  llvm::raw_string_ostream(before) << *module;
+  llvm::raw_string_ostream(after) << *again;
+  EXPECT_EQ(before, after);
+}
+
 TEST_F(DialectTest, BytecodeOfTheFutureIsRefused) {
   OwningOpRef<ModuleOp> module = parse("emb.tier @dram dram bytes 64");
   ASSERT_TRUE(module) << messages;
   std::string bytes = bytecodeOf(*module);
-  // A version is a varint: 1 is the byte 3, 2 is the byte 5.
+  // A version is a varint: 2 is the byte 5, 3 is the byte 7.
   bool refused = false;
   for (size_t i = 0; i < bytes.size() && !refused; ++i) {
-    if (bytes[i] != 3)
+    if (bytes[i] != 5)
       continue;
     std::string changed = bytes;
-    changed[i] = 5;
+    changed[i] = 7;
     messages.clear();
     OwningOpRef<ModuleOp> read = parse(changed);
     refused = !read &&
-              messages.find("dialect emb has version 2") != std::string::npos;
+              messages.find("dialect emb has version 3") != std::string::npos;
   }
   EXPECT_TRUE(refused);
 }
@@ -283,6 +309,20 @@ TEST_F(DialectTest, AttributesAnswerThroughInterfaces) {
                     "eps = 0.0, weight_decay = 0.5>",
                     9),
             std::make_tuple("adam", 18, true, 0.5));
+  EXPECT_EQ(stateOf("#emb.momentum_sgd<lr = 0.1, momentum = 0.9>", 9),
+            std::make_tuple("momentum_sgd", 9, true, 0.0));
+  EXPECT_EQ(stateOf("#emb.partial_rowwise_adam<lr = 0.1, beta1 = 0.9, "
+                    "beta2 = 0.9, eps = 0.0>",
+                    9),
+            std::make_tuple("partial_rowwise_adam", 10, false, 0.0));
+  EXPECT_EQ(stateOf("#emb.lamb<lr = 0.1, beta1 = 0.9, beta2 = 0.9, eps = 0.0, "
+                    "weight_decay = 0.25>",
+                    9),
+            std::make_tuple("lamb", 18, false, 0.25));
+  EXPECT_EQ(stateOf("#emb.ftrl<lr = 0.1, beta = 1.0, l1 = 1.0>", 9),
+            std::make_tuple("ftrl", 18, true, 0.0));
+  EXPECT_EQ(stateOf("#emb.ftrl<lr = 0.1, beta = 1.0, clip_norm = 1.0>", 9),
+            std::make_tuple("ftrl", 18, false, 0.0));
   auto row = [&](const char *text) {
     return cast<emb::RowAttr>(parseAttribute(text, &context)).getBytes(9);
   };
@@ -300,6 +340,16 @@ TEST_F(DialectTest, AttributesAnswerThroughInterfaces) {
   EXPECT_EQ(kernel("#plan.kernel_config<16 x f32, rowwise_adagrad, decay>",
                    plan::KernelKind::SegmentUpdate),
             "segment_update_16_rowwise_adagrad_decay");
+  EXPECT_EQ(kernel("#plan.kernel_config<16 x f32, momentum_sgd, decay, "
+                   "decoupled, clip>",
+                   plan::KernelKind::SegmentUpdate),
+            "segment_update_16_momentum_sgd_decay_decoupled_clip");
+  EXPECT_EQ(kernel("#plan.kernel_config<16 x f16, max>",
+                   plan::KernelKind::GatherPool),
+            "gather_pool_16_f16_max");
+  EXPECT_EQ(kernel("#plan.kernel_config<16 x bf16, adam, clip, stochastic>",
+                   plan::KernelKind::SegmentUpdate),
+            "segment_update_16_bf16_adam_clip_stochastic");
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 """Random specs, compiled and run against the reference interpreter, bit for bit.
 
-Each seed makes a spec (tables shared by features, odd dims, all poolings, weights, optimizers, tiers, caches smaller than a
+Each seed makes a spec (tables shared by features, odd dims, all poolings, weights, types, optimizers, tiers, caches smaller than a
 batch, budgets at the smallest legal one, lookahead 0..8), compiles it and runs `verify --synthetic` for 20 steps with each CPU
 image. The seed is printed; `--seed S --count 1 --keep` reproduces one.
 """
@@ -15,17 +15,30 @@ import sys
 from harness import Folder, TERRACE, run
 
 DIMS = [1, 1, 2, 3, 4, 7, 8, 9, 16, 17, 25, 32, 33, 63, 64, 100, 128, 130]
-OPTIMIZERS = ["sgd", "adagrad", "rowwise_adagrad", "adam"]
+OPTIMIZERS = ["sgd", "adagrad", "rowwise_adagrad", "adam", "partial_rowwise_adam", "lamb", "ftrl"]
 
 
 def make_optimizer(rng):
     kind = rng.choice(OPTIMIZERS)
     optimizer = {"kind": kind, "lr": rng.choice([0.001, 0.02, 0.1, 0.5])}
-    if kind != "sgd" and rng.random() < 0.5:
+    if kind == "sgd" and rng.random() < 0.5:
+        optimizer["momentum"] = rng.choice([0.5, 0.9])
+    if kind not in ("sgd", "ftrl") and rng.random() < 0.5:
         optimizer["eps"] = rng.choice([1e-8, 1e-5])
-    if rng.random() < 0.25:
+    if kind == "ftrl":
+        optimizer.update(beta=rng.choice([0, 1]), l1=rng.choice([0, 1e-3, 0.1]), l2=rng.choice([0, 0.1]))
+    elif rng.random() < 0.4:
         optimizer["weight_decay"] = 0.01
+        if kind != "lamb":
+            optimizer["weight_decay_mode"] = rng.choice(["l2", "decoupled"])
+    if rng.random() < 0.25:
+        optimizer["clip_norm"] = rng.choice([1e-3, 0.1, 10])
     return optimizer
+
+
+def make_storage(rng):
+    dtype = rng.choice(["f32", "f32", "f16", "bf16"])
+    return {"dtype": dtype, "rounding": rng.choice(["nearest", "stochastic"])} if dtype != "f32" else {}
 
 
 def make_init(rng):
@@ -44,10 +57,15 @@ def make_spec(seed):
         rows = rng.choice([1, 2, 5, 50, 300, 1000, 5000])
         tables.append({
             "name": f"t{t}", "rows": rows, "dim": head_dim if head == "fm" else rng.choice(DIMS),
-            "optimizer": make_optimizer(rng), "init": make_init(rng), "ids": rng.choice(["index", "index", "hash"])})
+            "optimizer": make_optimizer(rng), "init": make_init(rng), "ids": rng.choice(["index", "index", "hash"]),
+            **make_storage(rng)})
     if rng.random() < 0.3:  # one record class for all, so that tables meet in a group
         for table in tables[1:]:
             table.update(dim=tables[0]["dim"], optimizer=tables[0]["optimizer"])
+            for key in ("dtype", "rounding"):
+                table.pop(key, None)
+                if key in tables[0]:
+                    table[key] = tables[0][key]
     for f in range(rng.randint(len(tables), len(tables) + 3)):
         table = tables[f] if f < len(tables) else rng.choice(tables)
         poolings = ["sum", "mean", "weighted_mean", "sqrtn", "max"] + ([] if head else ["none"])

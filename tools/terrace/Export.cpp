@@ -197,7 +197,7 @@ int runRows(const RowsVerb &verb, bool json) {
                    block.rows.end());
   std::vector<bool> written;
   trc::Status read = guarded([&]() -> trc::Status {
-    auto reader = trc::StateReader::open(at->source);
+    auto reader = trc::StateReader::open(at->source, true);
     if (!reader.ok())
       return reader.takeStatus();
     for (int64_t row : block.rows)

@@ -75,11 +75,11 @@ private:
       return table.emitError("table '")
              << table.getSymName()
              << "' has its home in memory and a cache in front of it";
-    if (!table.getStateType().getRow().getElement().isF32())
+    if (!isa<FloatType>(table.getStateType().getRow().getElement()))
       return table.emitError("table '")
              << table.getSymName() << "' stores rows as "
              << table.getStateType().getRow().getElement()
-             << "; only f32 has kernels yet";
+             << "; only f32, f16 and bf16 have kernels yet";
     if (table.getIds() == emb::IdKind::Dynamic)
       return table.emitError("table '")
              << table.getSymName()
@@ -115,7 +115,9 @@ private:
     int64_t dim = op.getDim(), rows = op.getRows();
     auto optimizer = cast<emb::OptimizerAttrInterface>(op.getOptimizer());
     int64_t state = optimizer.getStateFloats(dim) * 4;
-    int64_t slot = dim * 4 + state;
+    emb::RowAttr row = op.getStateType().getRow();
+    // State is f32 and begins at a multiple of 4 bytes.
+    int64_t slot = (row.getBytes(dim) + 3) / 4 * 4 + state;
     int64_t ids = 0;
     for (int f : table.features)
       ids += featureIds(f);
@@ -124,7 +126,7 @@ private:
     emb::PlacementAttr placement = op.getPlacementAttr();
     bool cached = bool(placement.getCache());
     auto record =
-        plan::RecordAttr::get(b.getContext(), dim, b.getF32Type(), state,
+        plan::RecordAttr::get(b.getContext(), dim, row.getElement(), state,
                               int64_t(trc::recordHeaderBytes), slot,
                               int64_t(trc::recordBytes(uint64_t(slot))));
     StringAttr policy;
@@ -161,17 +163,21 @@ private:
     auto optimizer = cast<emb::OptimizerAttrInterface>(op.getOptimizer());
     auto kind = plan::symbolizeOptimizerKind(optimizer.getKindName())
                     .value_or(plan::OptimizerKind::SGD);
-    return plan::KernelConfigAttr::get(b.getContext(), op.getDim(),
-                                       b.getF32Type(), emb::Pooling::Sum, false,
-                                       kind, optimizer.getWeightDecay() != 0);
+    emb::RowAttr row = op.getStateType().getRow();
+    return plan::KernelConfigAttr::get(
+        b.getContext(), op.getDim(), row.getElement(), emb::Pooling::Sum, false,
+        kind, optimizer.getWeightDecay() != 0,
+        optimizer.getDecoupledDecay() != 0, optimizer.getClipNorm() != 0,
+        row.getStochastic());
   }
 
   plan::KernelConfigAttr gatherConfig(const FeatureFacts &f) {
     emb::LookupOp lookup = f.lookup;
     emb::TableOp table = facts.tables[f.table].op;
     return plan::KernelConfigAttr::get(
-        b.getContext(), table.getDim(), b.getF32Type(), lookup.getPooling(),
-        f.weighted, plan::OptimizerKind::SGD, false);
+        b.getContext(), table.getDim(),
+        table.getStateType().getRow().getElement(), lookup.getPooling(),
+        f.weighted, plan::OptimizerKind::SGD, false, false, false, false);
   }
 
   void makeKernels() {

@@ -59,11 +59,11 @@ public:
         return table.emitError("table '") << table.getSymName()
                                           << "' has dynamic ids, which have no "
                                              "runtime yet";
-      if (!table.getStateType().getRow().getElement().isF32())
+      Type element = table.getStateType().getRow().getElement();
+      if (!isa<FloatType>(element))
         return table.emitError("table '")
-               << table.getSymName()
-               << "' is not stored as f32, which is the "
-                  "only type with kernels";
+               << table.getSymName() << "' is stored as " << element
+               << "; only f32, f16 and bf16 have kernels yet";
     }
     for (plan::PlanStageOpInterface op : p.ops) {
       schedule::OpKind kind;
@@ -162,6 +162,13 @@ private:
     return o;
   }
 
+  static std::string dtype(emb::TableOp table) {
+    std::string word;
+    llvm::raw_string_ostream(word)
+        << table.getStateType().getRow().getElement();
+    return word;
+  }
+
   json::Array tables() {
     json::Array list;
     uint64_t seed = emb::getSeed(m.module);
@@ -173,6 +180,9 @@ private:
           {"name", op.getSymName()},
           {"rows", op.getRows()},
           {"dim", op.getDim()},
+          {"dtype", dtype(op)},
+          {"rounding", op.getStateType().getRow().getStochastic() ? "stochastic"
+                                                                  : "nearest"},
           {"ids", emb::stringifyIdKind(op.getIds())},
           {"init", parameters(init.getKindName(), init.getParameters())},
           {"init_key",

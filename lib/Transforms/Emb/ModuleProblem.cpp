@@ -151,6 +151,11 @@ LogicalResult Reader::tables() {
             .Case("adagrad", planner::Optimizer::Adagrad)
             .Case("rowwise_adagrad", planner::Optimizer::RowwiseAdagrad)
             .Case("adam", planner::Optimizer::Adam)
+            .Case("momentum_sgd", planner::Optimizer::MomentumSgd)
+            .Case("partial_rowwise_adam",
+                  planner::Optimizer::PartialRowwiseAdam)
+            .Case("lamb", planner::Optimizer::Lamb)
+            .Case("ftrl", planner::Optimizer::Ftrl)
             .Default(std::nullopt);
     if (!kind)
       return op.emitError("optimizer '")

@@ -352,17 +352,17 @@ struct PlanGroup : public terrace::impl::PlanGroupBase<PlanGroup> {
     SmallVector<Class> classes;
     llvm::MapVector<Attribute, size_t> newest;
     for (plan::GroupOp group : model.groups) {
-      // Tables of a group agree in their optimizer: the first speaks for all.
-      Attribute optimizer;
+      // Tables of a group agree in optimizer and row: the first speaks for all.
+      Attribute optimizer, row;
       for (emb::TableOp table : model.tables)
         if (group.getTableIndex(table.getSymName()) == 0)
-          optimizer = table.getOptimizer();
+          optimizer = table.getOptimizer(), row = table.getStateType().getRow();
       MLIRContext *context = &getContext();
       auto orUnit = [&](Attribute a) {
         return a ? a : Attribute(UnitAttr::get(context));
       };
       Attribute key =
-          ArrayAttr::get(context, {Attribute(group.getRecord()), optimizer,
+          ArrayAttr::get(context, {Attribute(group.getRecord()), optimizer, row,
                                    Attribute(group.getHomeAttr()),
                                    orUnit(group.getCacheAttr()),
                                    orUnit(group.getPolicyAttr())});

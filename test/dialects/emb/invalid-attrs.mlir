@@ -39,6 +39,12 @@ module attributes {emb.machine = #emb.machine<cpu "x", cores 1 figures {nvme = {
 // expected-error @below {{rows of 'f32' take no scale}}
 module attributes {x = #emb.row<f32, scale f16>} {}
 // -----
+// expected-error @below {{rows of 'f32' are not rounded stochastically}}
+module attributes {x = #emb.row<f32, stochastic>} {}
+// -----
+// expected-error @below {{rows of 'i8' are not rounded stochastically}}
+module attributes {x = #emb.row<i8, scale f16, stochastic>} {}
+// -----
 // expected-error @below {{rows of 'i8' need a scale of f16 or f32}}
 module attributes {x = #emb.row<i8>} {}
 // -----
@@ -56,6 +62,24 @@ module attributes {x = #emb.rowwise_adagrad<lr = 1.0, eps = 0.0, weight_decay = 
 // -----
 // expected-error @below {{beta1 and beta2 must lie in [0, 1), not 1}}
 module attributes {x = #emb.adam<lr = 1.0, beta1 = 0.9, beta2 = 1.0, eps = 0.0>} {}
+// -----
+// expected-error @below {{decoupled_decay must be finite and not negative, not -1}}
+module attributes {x = #emb.adam<lr = 1.0, beta1 = 0.9, beta2 = 0.9, eps = 0.0, decoupled_decay = -1.0>} {}
+// -----
+// expected-error @below {{clip_norm must be finite and not negative, not -2}}
+module attributes {x = #emb.lamb<lr = 1.0, beta1 = 0.9, beta2 = 0.9, eps = 0.0, clip_norm = -2.0>} {}
+// -----
+// expected-error @below {{momentum must lie in [0, 1), not 1}}
+module attributes {x = #emb.momentum_sgd<lr = 1.0, momentum = 1.0>} {}
+// -----
+// expected-error @below {{beta1 and beta2 must lie in [0, 1), not -1}}
+module attributes {x = #emb.partial_rowwise_adam<lr = 1.0, beta1 = -1.0, beta2 = 0.9, eps = 0.0>} {}
+// -----
+// expected-error @below {{lr of ftrl must be above 0, not 0}}
+module attributes {x = #emb.ftrl<lr = 0.0, beta = 1.0>} {}
+// -----
+// expected-error @below {{l1 must be finite and not negative, not -1}}
+module attributes {x = #emb.ftrl<lr = 0.1, beta = 1.0, l1 = -1.0>} {}
 // -----
 // expected-error @below {{uniform needs finite low <= high, not 1}}
 module attributes {x = #emb.uniform<1.0, 0.0>} {}

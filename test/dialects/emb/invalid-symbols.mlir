@@ -25,6 +25,10 @@ emb.table @t : !emb.state<[10, 4], #emb.row<f32>> ids index optimizer #emb.sgd<l
 // expected-error @below {{optimizer rowwise_adagrad needs whole rows: column shards would re-associate its sum}}
 emb.table @t : !emb.state<[10, 4], #emb.row<f32>> ids index optimizer #emb.rowwise_adagrad<lr = 0.1, eps = 0.0> init #emb.constant<0.0> shards #emb.shards<column, [0, 1], [0, 2, 4]>
 // -----
+// The norm of a gradient that is clipped is such a sum too.
+// expected-error @below {{optimizer sgd needs whole rows: column shards would re-associate its sum}}
+emb.table @t : !emb.state<[10, 4], #emb.row<f32>> ids index optimizer #emb.sgd<lr = 0.1, clip_norm = 1.0> init #emb.constant<0.0> shards #emb.shards<column, [0, 1], [0, 2, 4]>
+// -----
 // expected-error @below {{home @nvme is not an emb.tier}}
 emb.table @t : !emb.state<[10, 4], #emb.row<f32>> ids index optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0> placement #emb.placement<home = @nvme>
 // -----

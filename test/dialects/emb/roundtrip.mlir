@@ -18,6 +18,8 @@
 // CHECK-DAG: !ids_8_max32_w = !emb.bags<8, max 32 x i64, checked, weighted>
 // CHECK-DAG: !unique_max32 = !emb.bags<?, max 32 x i64, checked>
 // CHECK-DAG: !state_1000x4xf32 = !emb.state<[1000, 4], #emb.row<f32>>
+// CHECK-DAG: !state_100x3xf16 = !emb.state<[100, 3], #emb.row<f16>>
+// CHECK-DAG: !state_100x3xbf16 = !emb.state<[100, 3], #emb.row<bf16, stochastic>>
 // CHECK-DAG: !state_100x4xi8 = !emb.state<[100, 4], #emb.row<i8, scale f16>>
 // CHECK: module attributes {
 // CHECK-SAME: emb.machine = #emb.machine<cpu "x86-64-v3", cores 2 gpu "sm_90" figures {nvme = {latency_s = 9.000000e-05 : f64}}>
@@ -44,6 +46,18 @@ module attributes {emb.machine = #emb.machine<cpu "x86-64-v3", cores 2 gpu "sm_9
   emb.table @user : !user ids hash optimizer #emb.sgd<lr = 0.1> init #emb.normal<0.0, 0.5>
   // CHECK: emb.table @shop {{.*}} ids dynamic optimizer #emb.adagrad<lr = 0.1, eps = 1.0e-08> init #emb.constant<1.0>
   emb.table @shop : !item ids dynamic optimizer #emb.adagrad<lr = 0.1, eps = 1.0e-8> init #emb.constant<1.0>
+  // CHECK: emb.table @m {{.*}} optimizer #emb.momentum_sgd<lr = 0.1, momentum = 0.9, weight_decay = 0.5>
+  emb.table @m : !item ids index optimizer #emb.momentum_sgd<lr = 0.1, momentum = 0.9, weight_decay = 0.5> init #emb.constant<1.0>
+  // CHECK: emb.table @p {{.*}} optimizer #emb.partial_rowwise_adam<lr = 0.1, beta1 = 0.9, beta2 = 0.5, eps = 0.0, decoupled_decay = 0.5, clip_norm = 2.0>
+  emb.table @p : !item ids index optimizer #emb.partial_rowwise_adam<lr = 0.1, beta1 = 0.9, beta2 = 0.5, eps = 0.0, clip_norm = 2.0, decoupled_decay = 0.5> init #emb.constant<1.0>
+  // CHECK: emb.table @l {{.*}} optimizer #emb.lamb<lr = 0.1, beta1 = 0.9, beta2 = 0.5, eps = 0.0, weight_decay = 0.25>
+  emb.table @l : !item ids index optimizer #emb.lamb<lr = 0.1, beta1 = 0.9, beta2 = 0.5, eps = 0.0, weight_decay = 0.25> init #emb.constant<1.0>
+  // CHECK: emb.table @n : !state_100x3xf16 ids
+  emb.table @n : !emb.state<[100, 3], #emb.row<f16>> ids index optimizer #emb.sgd<lr = 0.1> init #emb.constant<1.0>
+  // CHECK: emb.table @h : !state_100x3xbf16 ids
+  emb.table @h : !emb.state<[100, 3], #emb.row<bf16, stochastic>> ids index optimizer #emb.sgd<lr = 0.1> init #emb.constant<1.0>
+  // CHECK: emb.table @f {{.*}} optimizer #emb.ftrl<lr = 0.1, beta = 1.0, l1 = 0.5, clip_norm = 1.0>
+  emb.table @f : !item ids index optimizer #emb.ftrl<lr = 0.1, beta = 1.0, l1 = 0.5, l2 = 0.0, clip_norm = 1.0> init #emb.constant<1.0>
 
   // CHECK: emb.step @train batch 8 max_ids 96 worker 0 of 1 {
   emb.step @train batch 8 max_ids 96 worker 0 of 1 {

@@ -6,7 +6,7 @@ plan.lane @l cpu depth 4
 // expected-error @below {{depth must be at least 1, not 0}}
 plan.lane @l io depth 0
 // -----
-// expected-error @below {{a gather_pool takes no optimizer and no decay}}
+// expected-error @below {{a gather_pool takes no optimizer, no decay, no clipping and no rounding}}
 plan.kernel @k gather_pool <4 x f32, adam>
 // -----
 // expected-error @below {{a segment_update takes no pooling and no weights}}

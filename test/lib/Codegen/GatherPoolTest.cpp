@@ -24,7 +24,7 @@ constexpr int64_t bags = 23, tableRows = 40, guardWords = 64;
 constexpr float guardFloat = 12345.5f;
 constexpr int32_t guardInt = 0x5a5a5a5a;
 
-std::vector<KernelConfig> configsOf(int64_t dim) {
+std::vector<KernelConfig> configsOf(int64_t dim, Element element) {
   std::vector<KernelConfig> configs;
   for (Pooling pooling : {Pooling::Sum, Pooling::Mean, Pooling::WeightedMean,
                           Pooling::Sqrtn, Pooling::Max, Pooling::None}) {
@@ -32,16 +32,23 @@ std::vector<KernelConfig> configsOf(int64_t dim) {
     if (pooling != Pooling::Max && pooling != Pooling::None)
       configs.push_back(KernelConfig::gatherPool(dim, pooling, true));
   }
+  for (KernelConfig &config : configs)
+    config.element = element;
   return configs;
 }
 
 /// A batch over a table whose rows start 4 bytes off any larger alignment.
 struct Batch {
-  explicit Batch(int64_t dim, unsigned seed) : pitch(4 * dim + 4) {
+  explicit Batch(int64_t dim, unsigned seed, Element element = Element::F32) {
     std::mt19937 random(seed);
-    rows.resize(1 + tableRows * (dim + 1) - 1); // the last without padding
-    for (float &value : rows)
-      value = randomFloat(random);
+    auto config = KernelConfig::gatherPool(dim, Pooling::Sum).stored(element);
+    const int64_t words = config.weightWords() + 1;
+    pitch = 4 * words;
+    rows.resize(1 + tableRows * words - 1); // the last without padding
+    for (int64_t row = 0; row < tableRows; ++row)
+      for (int64_t c = 0; c < dim; ++c)
+        storeWeight(config, reinterpret_cast<char *>(&rows[1 + row * words]), c,
+                    randomFloat(random));
     for (uint32_t i = 0; i < tableRows; ++i)
       slots.push_back((i * 7 + 3) % tableRows);
     offsets.push_back(0);
@@ -115,20 +122,22 @@ void compare(const CompiledKernels &kernels, const KernelConfig &config,
 } // namespace
 
 TEST_P(GatherPool, EqualsTheNaiveLoop) {
-  std::vector<KernelConfig> configs = configsOf(GetParam());
-  auto kernels = CompiledKernels::compile(configs);
-  ASSERT_TRUE(kernels);
-  Batch batch(GetParam(), unsigned(GetParam()) + 17);
-  for (const KernelConfig &config : configs)
-    for (const Image &image : allImages()) {
-      ASSERT_NE(kernels->find(config, image.index), nullptr) << config.name();
-      if (canRun(image.index))
-        compare(*kernels, config, batch, image.index);
-    }
+  for (Element element : {Element::F32, Element::F16, Element::BF16}) {
+    std::vector<KernelConfig> configs = configsOf(GetParam(), element);
+    auto kernels = CompiledKernels::compile(configs);
+    ASSERT_TRUE(kernels);
+    Batch batch(GetParam(), unsigned(GetParam()) + 17, element);
+    for (const KernelConfig &config : configs)
+      for (const Image &image : allImages()) {
+        ASSERT_NE(kernels->find(config, image.index), nullptr) << config.name();
+        if (canRun(image.index))
+          compare(*kernels, config, batch, image.index);
+      }
+  }
 }
 
 TEST_P(GatherPool, NothingIsTouchedForAnEmptyRange) {
-  std::vector<KernelConfig> configs = configsOf(GetParam());
+  std::vector<KernelConfig> configs = configsOf(GetParam(), Element::F32);
   auto kernels = CompiledKernels::compile(configs);
   ASSERT_TRUE(kernels);
   for (const KernelConfig &config : configs)

@@ -20,6 +20,20 @@ TEST(KernelConfig, SpellsNamesAsTheArtifactDoes) {
             "segment_update_16_rowwise_adagrad");
   EXPECT_EQ(KernelConfig::segmentUpdate(1, Optimizer::Adam, true).name(),
             "segment_update_1_adam_decay");
+  EXPECT_EQ(
+      KernelConfig::segmentUpdate(3, Optimizer::MomentumSgd, true, true, true)
+          .name(),
+      "segment_update_3_momentum_sgd_decay_decoupled_clip");
+  EXPECT_EQ(KernelConfig::segmentUpdate(3, Optimizer::Ftrl, false, false, true)
+                .name(),
+            "segment_update_3_ftrl_clip");
+  EXPECT_EQ(
+      KernelConfig::gatherPool(16, Pooling::Max).stored(Element::F16).name(),
+      "gather_pool_16_f16_max");
+  EXPECT_EQ(KernelConfig::segmentUpdate(16, Optimizer::Sgd, true)
+                .stored(Element::BF16, true)
+                .name(),
+            "segment_update_16_bf16_sgd_decay_stochastic");
 }
 
 TEST(KernelConfig, ParseIsTheInverseOfName) {
@@ -31,11 +45,24 @@ TEST(KernelConfig, ParseIsTheInverseOfName) {
     for (Pooling pooling :
          {Pooling::Sum, Pooling::Mean, Pooling::WeightedMean, Pooling::Sqrtn})
       configs.push_back(KernelConfig::gatherPool(dim, pooling, true));
-    for (Optimizer optimizer : {Optimizer::Sgd, Optimizer::Adagrad,
-                                Optimizer::RowwiseAdagrad, Optimizer::Adam})
-      for (bool decay : {false, true})
-        configs.push_back(KernelConfig::segmentUpdate(dim, optimizer, decay));
+    for (Optimizer optimizer :
+         {Optimizer::Sgd, Optimizer::Adagrad, Optimizer::RowwiseAdagrad,
+          Optimizer::Adam, Optimizer::MomentumSgd,
+          Optimizer::PartialRowwiseAdam})
+      for (int variant = 0; variant < 8; ++variant)
+        configs.push_back(KernelConfig::segmentUpdate(
+            dim, optimizer, variant & 1, variant & 2, variant & 4));
+    for (bool clip : {false, true}) {
+      configs.push_back(
+          KernelConfig::segmentUpdate(dim, Optimizer::Lamb, true, false, clip));
+      configs.push_back(KernelConfig::segmentUpdate(dim, Optimizer::Ftrl, false,
+                                                    false, clip));
+    }
   }
+  for (size_t i = 0, wide = configs.size(); i < wide; ++i)
+    for (Element element : {Element::F16, Element::BF16})
+      configs.push_back(configs[i].stored(
+          element, configs[i].kind == KernelKind::SegmentUpdate && i % 2));
   for (const KernelConfig &config : configs) {
     auto parsed = KernelConfig::parse(config.name());
     ASSERT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError());
@@ -62,7 +89,13 @@ TEST(KernelConfig, RefusesOtherNamesAndSaysWhy) {
         Case{"gather_pool_16_max_weighted", "max takes no weights"},
         Case{"gather_pool_16_none_weighted", "none takes no weights"},
         Case{"segment_update_16_sum", "'sum' is not one of sgd"},
-        Case{"segment_update_16_sgd_decay_decay", "is not one of"}}) {
+        Case{"segment_update_16_sgd_decay_decay", "is not one of"},
+        Case{"segment_update_16_sgd_clip_decay", "is not one of"},
+        Case{"segment_update_16_sgd_stochastic", "f32 is never rounded"},
+        Case{"segment_update_16_f32_sgd", "'f32_sgd' is not one of"},
+        Case{"gather_pool_16_f16_sum_stochastic", "is not one of"},
+        Case{"segment_update_16_ftrl_decay", "ftrl takes no such decay"},
+        Case{"segment_update_16_lamb_decoupled", "lamb takes no such"}}) {
     auto parsed = KernelConfig::parse(c.name);
     ASSERT_FALSE(bool(parsed)) << c.name;
     std::string text = llvm::toString(parsed.takeError());

@@ -23,7 +23,15 @@ void referenceSegmentUpdate(const codegen::KernelConfig &config, char *rows,
                             int64_t pitch, const uint32_t *slots,
                             const int32_t *seg, const uint32_t *occ,
                             const float *coef, const float *grads,
-                            const float *hp, int64_t begin, int64_t end);
+                            const float *hp, const uint64_t *seeds,
+                            int64_t begin, int64_t end);
+
+/// One weight of a row as it is stored; `seed` is the row's, where rounding is
+/// stochastic.
+float loadWeight(const codegen::KernelConfig &config, const char *row,
+                 int64_t column);
+void storeWeight(const codegen::KernelConfig &config, char *row, int64_t column,
+                 float value, const uint64_t *seed = nullptr);
 
 } // namespace terrace::test
 

@@ -4,9 +4,10 @@
 //
 // The naive loops of the other tests and the kernels could share a mistake in
 // a formula. Here the kernels train the small tables of
-// test/fixtures/optimizers, whose numbers torch and FBGEMM made (generate.py
-// beside them). Those round in other places, so the comparison has a bound:
-// after each step, each row's largest error relative to its largest element.
+// test/fixtures/optimizers, whose numbers torch, FBGEMM and an f64 model made
+// (generate.py and model.py beside them). Those round in other places, so the
+// comparison has a bound: after each step, each row's largest error relative to
+// its largest element.
 //
 //===----------------------------------------------------------------------===//
 #include "CompiledKernels.h"
@@ -72,23 +73,40 @@ struct Segments {
 std::vector<float> hyperparameters(const KernelConfig &config,
                                    const json::Object &hp, int t) {
   auto get = [&](const char *name) { return hp.getNumber(name).value_or(0); };
-  const double lr = get("lr");
+  const double lr = get("lr"), b1 = get("beta1"), b2 = get("beta2");
+  const double c1 = 1 - std::pow(b1, t), c2 = 1 - std::pow(b2, t);
   const float decay = float(get("weight_decay")), eps = float(get("eps"));
-  switch (config.optimizer) {
-  case Optimizer::Sgd:
-    return {-float(lr), decay};
-  case Optimizer::Adagrad:
-    return {-float(lr), decay, eps};
-  case Optimizer::RowwiseAdagrad:
-    return {float(lr), decay, eps, float(config.dim)};
-  case Optimizer::Adam: {
-    const double b1 = get("beta1"), b2 = get("beta2");
-    const double s =
-        lr * std::sqrt(1 - std::pow(b2, t)) / (1 - std::pow(b1, t));
-    return {-float(s), decay, eps, float(1 - b1), float(1 - b2)};
-  }
-  }
-  return {};
+  const float dim = float(config.dim);
+  auto own = [&]() -> std::vector<float> {
+    switch (config.optimizer) {
+    case Optimizer::Sgd:
+      return {-float(lr), decay};
+    case Optimizer::MomentumSgd:
+      return {-float(lr), decay, 0, float(get("momentum"))};
+    case Optimizer::Adagrad:
+      return {-float(lr), decay, eps};
+    case Optimizer::RowwiseAdagrad:
+      return {float(lr), decay, eps, dim};
+    case Optimizer::Adam:
+      return {-float(lr * std::sqrt(c2) / c1), decay, eps, float(1 - b1),
+              float(1 - b2)};
+    case Optimizer::PartialRowwiseAdam:
+      return {float(lr / c1), decay,     eps, float(1 - b1),
+              float(1 - b2),  float(c2), dim};
+    case Optimizer::Lamb:
+      return {float(lr),     decay,     eps,      float(1 - b1),
+              float(1 - b2), float(c1), float(c2)};
+    case Optimizer::Ftrl:
+      return {
+          1,        0, float(get("beta")), float(get("l1")), float(get("l2")),
+          float(lr)};
+    }
+    return {};
+  }();
+  own.resize(10);
+  own[8] = float(1 - lr * get("decoupled_decay"));
+  own[9] = float(get("clip_norm"));
+  return own;
 }
 
 /// The largest error of a row or state relative to its largest element.
@@ -117,7 +135,9 @@ TEST_P(OptimizerFixture, IsReproducedWithinItsBound) {
   std::string name =
       ("segment_update_" + llvm::Twine(dim) + "_" +
        *fixture.getString("optimizer") +
-       (hp.getNumber("weight_decay").value_or(0) != 0 ? "_decay" : ""))
+       (hp.getNumber("weight_decay").value_or(0) != 0 ? "_decay" : "") +
+       (hp.getNumber("decoupled_decay") ? "_decoupled" : "") +
+       (hp.getNumber("clip_norm") ? "_clip" : ""))
           .str();
   auto config = KernelConfig::parse(name);
   ASSERT_TRUE(bool(config)) << llvm::toString(config.takeError());
@@ -143,7 +163,7 @@ TEST_P(OptimizerFixture, IsReproducedWithinItsBound) {
       std::vector<float> scalars = hyperparameters(*config, hp, ++t);
       kernel(reinterpret_cast<char *>(rows.data()), 4 * width, s.slots.data(),
              s.seg.data(), s.occ.data(), s.coef.data(), s.grads.data(),
-             scalars.data(), 0, s.slots.size());
+             scalars.data(), nullptr, 0, s.slots.size());
       for (size_t r = 0; r < initial.size(); ++r) {
         const float *row = rows.data() + r * width;
         worst = std::max(worst, rowError((*step.getArray("rows"))[r], row));
@@ -165,9 +185,16 @@ TEST_P(OptimizerFixture, IsReproducedWithinItsBound) {
 // with decay is compared with torch's Adam, which adds eps in another place.
 INSTANTIATE_TEST_SUITE_P(
     Files, OptimizerFixture,
-    testing::Values(Fixture{"sgd", 2e-7}, Fixture{"sgd_decay", 2e-7},
-                    Fixture{"adagrad", 4e-7}, Fixture{"adagrad_decay", 4e-7},
-                    Fixture{"rowwise_adagrad", 4e-7},
-                    Fixture{"rowwise_adagrad_decay", 4e-7},
-                    Fixture{"adam", 5e-7}, Fixture{"adam_decay", 1e-6}),
+    testing::Values(
+        Fixture{"sgd", 2e-7}, Fixture{"sgd_decay", 2e-7},
+        Fixture{"adagrad", 4e-7}, Fixture{"adagrad_decay", 4e-7},
+        Fixture{"rowwise_adagrad", 4e-7},
+        Fixture{"rowwise_adagrad_decay", 4e-7}, Fixture{"adam", 5e-7},
+        Fixture{"adam_decay", 1e-6}, Fixture{"momentum_sgd", 5e-7},
+        Fixture{"momentum_sgd_clip", 5e-7}, Fixture{"sgd_decoupled_clip", 5e-7},
+        Fixture{"rowwise_adagrad_clip", 5e-7}, Fixture{"adam_decoupled", 5e-7},
+        Fixture{"partial_rowwise_adam", 5e-7},
+        Fixture{"partial_rowwise_adam_decoupled_clip", 5e-7},
+        Fixture{"lamb", 5e-7}, Fixture{"lamb_decay_clip", 5e-7},
+        Fixture{"ftrl", 5e-7}, Fixture{"ftrl_l1_l2", 5e-7}),
     [](const auto &info) { return std::string(info.param.name); });

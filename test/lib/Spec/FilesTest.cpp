@@ -135,11 +135,13 @@ tables:
    optimizer: {kind: adam, lr: 0.5, eps: 1e-4, beta1: 0.5, beta2: 0.25, weight_decay: 0.125},
    ids: {kind: dynamic, admit: {min_count: 2}, evict: {policy: lfu, ttl: 90min}, on_full: evict}}
 - {name: u, rows: 9, dim: 3, dtype: int4, init: {kind: constant, value: -1.5},
-   optimizer: {kind: sgd, momentum: 0.9}, ids: hash}
+   optimizer: {kind: sgd, momentum: 0.9, weight_decay: 0.1, weight_decay_mode: decoupled, clip_norm: 2.5}, ids: hash}
+- {name: v, rows: 9, dim: 3, dtype: f16, rounding: stochastic, optimizer: {kind: ftrl, beta: 0.5, l1: 0.25, l2: 0.125}}
 features:
 - {name: f, column: "a column", table: t, type: string, pooling: weighted_mean, weights: w, max_ids: 5, mean_ids: 2.5,
    overflow: keep_first, dedup: g}
 - {name: g, table: u, pooling: max, max_ids: 2, overflow: keep_last, dedup: g}
+- {name: h, table: v}
 dense: [{name: "d{i}", count: 2, column: "x{i}"}]
 head: {kind: dlrm, label: "null", loss: bce, bottom_mlp: [4, 3], top_mlp: [8, 1], interaction: {kind: dcn_v2, layers: 2,
   rank: 6}, optimizer: {kind: adagrad, lr: 0.25}}
@@ -166,13 +168,27 @@ plan: {lookahead: 8, place: [{tables: "[tu]", home: n, cache: {h: 1KiB, d: 12345
   EXPECT_EQ(*spec.plan.lookahead, 8);
   EXPECT_EQ(spec.seed, 18446744073709551615ull);
   std::string text = printTwice(spec);
-  for (const char *part :
-       {"numerics: reassociate", "on_bad_id: drop", "on_bad_grad: skip",
-        "dtype: int4", "ttl: 90min", "on_full: evict", "momentum: 0.9",
-        "pooling: weighted_mean, weights: w", "column: \"a column\"",
-        "label: \"null\"", "eval_every: 2.5%", "stop: {auc: 0.9, ne: 0.5}",
-        "capacity: 1536MiB", "per: worker", "drive_writes_per_day: 0.3",
-        "cache: {h: 1KiB, d: 12345B}", "[t, u]", "machine: m.yaml"})
+  for (const char *part : {"numerics: reassociate",
+                           "on_bad_id: drop",
+                           "on_bad_grad: skip",
+                           "dtype: int4",
+                           "ttl: 90min",
+                           "on_full: evict",
+                           "momentum: 0.9",
+                           "weight_decay_mode: decoupled, clip_norm: 2.5",
+                           "dtype: f16, rounding: stochastic",
+                           "beta: 0.5, l1: 0.25, l2: 0.125",
+                           "pooling: weighted_mean, weights: w",
+                           "column: \"a column\"",
+                           "label: \"null\"",
+                           "eval_every: 2.5%",
+                           "stop: {auc: 0.9, ne: 0.5}",
+                           "capacity: 1536MiB",
+                           "per: worker",
+                           "drive_writes_per_day: 0.3",
+                           "cache: {h: 1KiB, d: 12345B}",
+                           "[t, u]",
+                           "machine: m.yaml"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 

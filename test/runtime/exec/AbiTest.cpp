@@ -287,6 +287,61 @@ TEST_F(AbiTest, OrderOfCalls) {
   EXPECT_EQ(TRC_BAD_ARGUMENT, trc_describe(nullptr, nullptr, &s.error));
 }
 
+/// Against the derivative in f64, of each pooling that takes weights.
+TEST_F(AbiTest, GradientsOfWeights) {
+  for (const char *pooling : {"sum", "mean", "weighted_mean", "sqrtn"})
+    for (bool dedup : {false, true}) {
+      SCOPED_TRACE(std::string(pooling) + (dedup ? ", dedup" : ""));
+      Model model = weighted();
+      model.features[1].pooling = pooling;
+      model.features[1].dedup = dedup;
+      Artifact artifact(model);
+      Session s;
+      ASSERT_EQ(TRC_OK,
+                s.open(artifact, folder / (pooling + std::to_string(dedup))));
+      std::vector<float> rows = s.dump("a", 20, 4, {})[0];
+      Batch b = good();
+      const float scale = 2;
+      trc_ticket t = 0;
+      ASSERT_EQ(TRC_OK, s.submit(b, t));
+      ASSERT_EQ(TRC_OK, s.forward(t));
+      auto grads = gradientsFor(s);
+      std::vector<float> got(6, -1);
+      float *none[3] = {got.data(), nullptr, nullptr};
+      EXPECT_EQ(TRC_BAD_ARGUMENT, s.backward(t, grads, scale, none));
+      EXPECT_NE(std::string(s.error.message).find("'x', which has no weights"),
+                std::string::npos)
+          << s.error.message;
+      float *to[3] = {nullptr, got.data(), nullptr};
+      ASSERT_EQ(TRC_OK, s.backward(t, grads, scale, to)) << s.error.message;
+      // The gradient times the output of a bag whose weights are w.
+      auto loss = [&](int sample, double w0, double w1) {
+        double sum = 0, root = std::sqrt(w0 * w0 + w1 * w1);
+        double by = *pooling == 'm'     ? 2
+                    : *pooling == 'w'   ? w0 + w1
+                    : pooling[1] == 'q' ? root
+                                        : 1;
+        for (int c = 0; c < 4; ++c)
+          sum += double(scale) * grads[1][size_t(sample * 4 + c)] *
+                 (w0 * rows[3 * 4 + size_t(c)] + w1 * rows[4 * 4 + size_t(c)]) /
+                 by;
+        return sum;
+      };
+      for (int sample = 0; sample < 3; ++sample) {
+        const double h = 1e-5, w[2] = {0.5, 1.5};
+        double d0 =
+            (loss(sample, w[0] + h, w[1]) - loss(sample, w[0] - h, w[1])) /
+            (2 * h);
+        double d1 =
+            (loss(sample, w[0], w[1] + h) - loss(sample, w[0], w[1] - h)) /
+            (2 * h);
+        EXPECT_NEAR(got[size_t(sample * 2)], d0, 1e-6);
+        EXPECT_NEAR(got[size_t(sample * 2 + 1)], d1, 1e-6);
+      }
+      ASSERT_EQ(TRC_OK, s.close());
+    }
+}
+
 TEST_F(AbiTest, TooManyBatchesWouldBlock) {
   Artifact artifact(weighted());
   Session s;

@@ -75,7 +75,8 @@ template <int D> float rowSum(const float *g) {
 template <int D, OptimizerKind O, bool Decay>
 void update(char *rows, int64_t pitch, const uint32_t *slots,
             const int32_t *seg, const uint32_t *occ, const float *coef,
-            const float *grads, const float *hp, int64_t begin, int64_t end) {
+            const float *grads, const float *hp, const uint64_t *,
+            int64_t begin, int64_t end) {
   for (int64_t u = begin; u < end; ++u) {
     float *w = reinterpret_cast<float *>(rows + static_cast<int64_t>(slots[u]) *
                                                     pitch);
@@ -113,6 +114,8 @@ void update(char *rows, int64_t pitch, const uint32_t *slots,
         w[c] = std::fma(hp[0], m / (std::sqrt(v) + hp[2]), w[c]);
         break;
       }
+      default:
+        static_assert(O <= OptimizerKind::Adam, "has no toy kernel");
       }
     }
   }

@@ -149,7 +149,7 @@ public:
   std::vector<std::unique_ptr<Tensor>> outputs;
   trc_status backward(trc_ticket ticket,
                       const std::vector<std::vector<float>> &gradients,
-                      float scale = 1);
+                      float scale = 1, float *const *weights = nullptr);
   trc_status backwardHead(trc_ticket ticket);
   trc_status release(trc_ticket ticket);
   trc_model_info info();

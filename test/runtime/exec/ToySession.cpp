@@ -202,7 +202,7 @@ trc_status toy::Session::forward(trc_ticket ticket) {
 trc_status
 toy::Session::backward(trc_ticket ticket,
                        const std::vector<std::vector<float>> &gradients,
-                       float scale) {
+                       float scale, float *const *weights) {
   clear();
   std::vector<std::unique_ptr<Tensor>> tensors;
   std::vector<const DLTensor *> views;
@@ -216,6 +216,7 @@ toy::Session::backward(trc_ticket ticket,
   trc_backward_options o = {};
   o.struct_size = sizeof(o);
   o.grad_scale = scale;
+  o.weight_gradients = weights;
   return trc_backward(session, ticket, views.data(),
                       static_cast<uint32_t>(views.size()), &o, &error);
 }

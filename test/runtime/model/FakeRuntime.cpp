@@ -163,6 +163,11 @@ trc_status trc_backward(trc_session *s, trc_ticket ticket,
   control().lrScales.push_back(s->lrScale);
   Status status = s->state->model->backward(count ? &grads : nullptr,
                                             o->grad_scale, s->lrScale);
+  for (uint32_t f = 0; o->weight_gradients && f < count; ++f)
+    if (float *to = o->weight_gradients[f]) {
+      const std::vector<float> &from = s->state->model->weightGradients(f);
+      std::copy(from.begin(), from.end(), to);
+    }
   s->state->samples += s->queue.front().batch.samples;
   s->queue.pop_front();
   if (s->state->model->step() == control().raiseAtStep)

@@ -262,6 +262,49 @@ TEST(ReferenceOptimizer, HandComputedSteps) {
   EXPECT_EQ(adam, (std::vector<float>{-0.25f, 0.25f, 1, -2, 1, 4}));
 }
 
+TEST(ReferenceOptimizer, HandComputedStepsOfTheRest) {
+  using Floats = std::vector<float>;
+  auto step = [&](json optimizer, float g0, float g1, double lrScale = 1,
+                  double initial = 0) {
+    optimizer["weight_decay"] = optimizer.value("weight_decay", 0.0);
+    auto m =
+        make(makePlan({tablePlan("t", 1, 2, optimizer,
+                                 {{"kind", "constant"}, {"value", initial}})},
+                      {featurePlan("f", 0, "sum", 1)}, "", 4));
+    forward(*m, batchOf({bags({{0}})}));
+    backward(*m, {matrix(2, {g0, g1})}, 1, lrScale);
+    return m->table(0).record(0);
+  };
+  EXPECT_EQ(step({{"kind", "momentum_sgd"}, {"lr", 0.5}, {"momentum", 0.5}}, 1,
+                 -2, 0.5),
+            (Floats{-0.25f, 0.5f, 1, -2}));
+  // The norm is 10, twice as long as it may be.
+  EXPECT_EQ(step({{"kind", "sgd"}, {"lr", 1.0}, {"clip_norm", 5.0}}, 6, -8),
+            (Floats{-3, 4}));
+  EXPECT_EQ(step({{"kind", "sgd"}, {"lr", 1.0}, {"clip_norm", 10.0}}, 6, -8),
+            (Floats{-6, 8}));
+  // 2 * (1 - 0.5 * 0.5 * 0.5) - 0.25 * 1: the schedule scales the decay too.
+  EXPECT_EQ(step({{"kind", "sgd"}, {"lr", 0.5}, {"decoupled_decay", 0.5}}, 1, 0,
+                 0.5, 2),
+            (Floats{1.5f, 1.75f}));
+  json moments = {{"lr", 0.25}, {"eps", 0.0}, {"beta1", 0.5}, {"beta2", 0.75}};
+  // m = g/2, v = 25/4, both as large as their bias corrections make them g, 25.
+  moments["kind"] = "partial_rowwise_adam";
+  EXPECT_EQ(step(moments, 5, -5), (Floats{-0.25f, 0.25f, 2.5f, -2.5f, 6.25f}));
+  // Directions of 1 and -1; a row of zeros takes them as they are.
+  moments["kind"] = "lamb";
+  EXPECT_EQ(step(moments, 2, -4), (Floats{-0.25f, 0.25f, 1, -2, 1, 4}));
+  // The row is three times as long as the direction.
+  EXPECT_EQ(step(moments, 2, -4, 1, 3), (Floats{2.25f, 3.75f, 1, -2, 1, 4}));
+  json ftrl = {
+      {"kind", "ftrl"}, {"lr", 0.5}, {"beta", 1.0}, {"l1", 1.0}, {"l2", 2.0}};
+  // z = g; |z| below l1 is 0; (beta + root) / lr + l2 = 10.
+  EXPECT_EQ(step(ftrl, 3, -0.5f), (Floats{-0.2f, 0, 3, -0.5f, 9, 0.25f}));
+  EXPECT_EQ(step(ftrl, 3, -3, 0.5), (Floats{-0.05f, 0.05f, 1.5f, -1.5f, 9, 9}));
+  // A column without gradient keeps its initial weight.
+  EXPECT_EQ(step(ftrl, 0, 0, 1, 0.5), (Floats{0.5f, 0.5f, 0, 0, 0, 0}));
+}
+
 TEST(ReferenceOptimizer, WeightDecayAndGradScale) {
   json o = {{"kind", "sgd"}, {"lr", 1.0}, {"weight_decay", 0.5}};
   auto m = make(

@@ -111,7 +111,7 @@ class Errors(Cli):
         self.assertIn("no/such", self.error("compile", "small.yaml", "--emit=spec", "-o", "no/such/file", code=3))
 
     def test_what_cannot_run_yet_is_located(self):
-        for edit, part in (("workers=4", "distributed exchange"), ("features.user.table.dtype=bf16", "dtype 'bf16'"),
+        for edit, part in (("workers=4", "distributed exchange"), ("features.user.table.dtype=int8", "dtype 'int8'"),
                            ("features.user.table.ids=dynamic", "ids 'dynamic'")):
             text = self.error("compile", "small.yaml", "--set", edit)
             self.assertIn(part, text)

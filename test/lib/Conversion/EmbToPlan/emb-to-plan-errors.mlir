@@ -25,10 +25,10 @@ emb.step @train batch 8 max_ids 8 worker 0 of 1 {
 
 !raw = !emb.bags<8, max 8 x i64, raw>
 !ids = !emb.bags<8, max 8 x i64, checked>
-!a = !emb.state<[40, 4], #emb.row<f16>>
+!a = !emb.state<[40, 4], #emb.row<i8, scale f16>>
 emb.tier @dram dram bytes 1000000
 emb.tier @disk nvme bytes 1000000 path "x.store"
-// expected-error @below {{table 'a' stores rows as 'f16'; only f32 has kernels yet}}
+// expected-error @below {{table 'a' stores rows as 'i8'; only f32, f16 and bf16 have kernels yet}}
 emb.table @a : !a ids index optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0> placement #emb.placement<home = @dram>
 emb.step @train batch 8 max_ids 8 worker 0 of 1 {
   %s = emb.scalar "lr_scale" : f32

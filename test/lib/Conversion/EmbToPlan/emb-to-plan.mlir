@@ -102,3 +102,26 @@ emb.step @train batch 8 max_ids 16 worker 0 of 1 {
   %ua = emb.update %sa scale %s pool [sum] bags [%d0 by %inv] grads(%g) : !a, f32, [!uniq], (tensor<8x4xf32>)
   emb.commit [@a] (%ua) : !a
 }
+
+// -----
+
+// Rows of 2-byte weights: 3 of them, two bytes of padding, then the state in f32.
+// CHECK-DAG: plan.group @t_a [@a] #plan.record<3 x bf16, state 4, header 8, slot 12, store 32>
+// CHECK-DAG: plan.kernel @gather_pool_3_bf16_sum gather_pool <3 x bf16>
+// CHECK-DAG: plan.kernel @segment_update_3_bf16_rowwise_adagrad_decoupled_clip_stochastic segment_update <3 x bf16, rowwise_adagrad, decoupled, clip, stochastic>
+!raw3 = !emb.bags<8, max 8 x i64, raw>
+!ids3 = !emb.bags<8, max 8 x i64, checked>
+!a3 = !emb.state<[40, 3], #emb.row<bf16, stochastic>>
+emb.tier @dram dram bytes 1000000
+emb.table @a : !a3 ids index optimizer #emb.rowwise_adagrad<lr = 0.1, eps = 0.0, decoupled_decay = 0.5, clip_norm = 1.0> init #emb.constant<0.0> placement #emb.placement<home = @dram>
+emb.step @train batch 8 max_ids 8 worker 0 of 1 {
+  %s = emb.scalar "lr_scale" : f32
+  %n = emb.samples : index
+  %r0 = emb.feature "fa" index 0 : !raw3
+  %c0 = emb.check %r0 in [@a] on_bad_id "error" : !raw3 -> !ids3
+  %sa = emb.state @a : !a3
+  %p0 = emb.lookup sum %sa[%c0] : !a3, !ids3 -> tensor<8x3xf32>
+  %g = emb.dense @caller(%n, %p0) : (index, tensor<8x3xf32>) -> tensor<8x3xf32>
+  %ua = emb.update %sa scale %s pool [sum] bags [%c0] grads(%g) : !a3, f32, [!ids3], (tensor<8x3xf32>)
+  emb.commit [@a] (%ua) : !a3
+}

@@ -1,0 +1,132 @@
+//===- Element.cpp - Types that weights are stored in ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/core/Element.h"
+
+#include "runtime/core/Hash.h"
+
+#include <cstring>
+
+namespace trc {
+
+static const char *const names[] = {"f32", "f16", "bf16"};
+
+const char *elementName(Element element) {
+  return names[static_cast<int>(element)];
+}
+
+bool parseElement(const std::string &name, Element &element) {
+  for (Element e : {Element::f32, Element::f16, Element::bf16})
+    if (name == elementName(e)) {
+      element = e;
+      return true;
+    }
+  return false;
+}
+
+static uint32_t bitsOf(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  return bits;
+}
+static float floatOf(uint32_t bits) {
+  float x;
+  std::memcpy(&x, &bits, 4);
+  return x;
+}
+
+/// Drops the lower `bits` bits of x to nearest, ties to even.
+static uint32_t dropNearest(uint32_t x, int bits) {
+  uint32_t half = 1u << (bits - 1), odd = (x >> bits) & 1;
+  return (x + half - 1 + odd) >> bits;
+}
+
+uint16_t f16FromF32(float x) {
+  uint32_t bits = bitsOf(x), magnitude = bits & 0x7fffffff;
+  uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
+  if (magnitude > 0x7f800000) // NaN: its upper bits, made quiet
+    return static_cast<uint16_t>(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
+  if (magnitude >= 0x47800000) // 2^16
+    return sign | 0x7c00;
+  if (magnitude >= 0x38800000) // 2^-14: the exponent counts from 112 less
+    return static_cast<uint16_t>(sign |
+                                 dropNearest(magnitude - (112u << 23), 13));
+  if (magnitude < 0x33000000) // below half of the smallest
+    return sign;
+  // Multiples of 2^-24: the mantissa with its leading one, shifted.
+  int exponent = static_cast<int>(magnitude >> 23);
+  uint32_t mantissa = (magnitude & 0x7fffff) | 0x800000;
+  return static_cast<uint16_t>(sign | dropNearest(mantissa, 126 - exponent));
+}
+
+float f32FromF16(uint16_t half) {
+  uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
+  uint32_t exponent = half >> 10 & 0x1f, mantissa = half & 0x3ff;
+  if (exponent == 0) { // exact in f32
+    float value = static_cast<float>(mantissa) * 0x1p-24f;
+    return floatOf(bitsOf(value) | sign);
+  }
+  uint32_t wide = exponent == 0x1f ? 0xff : exponent + 112;
+  if (exponent == 0x1f && mantissa)
+    mantissa |= 0x200; // quiet, as the instruction makes it
+  return floatOf(sign | wide << 23 | mantissa << 13);
+}
+
+uint16_t bf16FromF32(float x) {
+  uint32_t bits = bitsOf(x);
+  if ((bits & 0x7fffffff) > 0x7f800000)
+    return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>(dropNearest(bits, 16));
+}
+
+float f32FromBF16(uint16_t bits) {
+  return floatOf(static_cast<uint32_t>(bits) << 16);
+}
+
+void decodeWeights(Element element, const char *from, int64_t dim, float *to) {
+  if (element == Element::f32) {
+    std::memcpy(to, from, static_cast<size_t>(dim) * 4);
+    return;
+  }
+  for (int64_t c = 0; c < dim; ++c) {
+    uint16_t bits;
+    std::memcpy(&bits, from + 2 * c, 2);
+    to[c] = element == Element::f16 ? f32FromF16(bits) : f32FromBF16(bits);
+  }
+}
+
+void encodeWeights(Element element, const float *from, int64_t dim, char *to) {
+  if (element == Element::f32) {
+    std::memcpy(to, from, static_cast<size_t>(dim) * 4);
+    return;
+  }
+  for (int64_t c = 0; c < dim; ++c) {
+    uint16_t bits =
+        element == Element::f16 ? f16FromF32(from[c]) : bf16FromF32(from[c]);
+    std::memcpy(to + 2 * c, &bits, 2);
+  }
+  std::memset(to + 2 * dim, 0,
+              static_cast<size_t>(stateOffset(element, dim) - 2 * dim));
+}
+
+float storedValue(Element element, float x) {
+  switch (element) {
+  case Element::f32:
+    return x;
+  case Element::f16:
+    return f32FromF16(f16FromF32(x));
+  case Element::bf16:
+    return f32FromBF16(bf16FromF32(x));
+  }
+  return x;
+}
+
+uint64_t roundingSeed(uint64_t key, int64_t step, int64_t row) {
+  uint64_t golden = 0x9e3779b97f4a7c15ull;
+  return mix64(mix64(key + static_cast<uint64_t>(step) * golden) +
+               static_cast<uint64_t>(row));
+}
+
+} // namespace trc

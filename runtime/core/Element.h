@@ -1,0 +1,49 @@
+//===- Element.h - Types that weights are stored in -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// "Storage" of docs/numerics.md. Arithmetic is f32 everywhere; only rows at
+// rest are narrower. The kernels convert for themselves: here is what the rest
+// of the runtime needs, by integer operations alone. Thread-safe.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TERRACE_RUNTIME_CORE_ELEMENT_H
+#define TERRACE_RUNTIME_CORE_ELEMENT_H
+
+#include <cstdint>
+#include <string>
+
+namespace trc {
+
+enum class Element { f32, f16, bf16 };
+
+const char *elementName(Element element);
+bool parseElement(const std::string &name, Element &element);
+
+inline int64_t elementBytes(Element element) {
+  return element == Element::f32 ? 4 : 2;
+}
+/// Where the state of a row begins: behind its weights, at 4 bytes.
+inline int64_t stateOffset(Element element, int64_t dim) {
+  return (dim * elementBytes(element) + 3) / 4 * 4;
+}
+
+/// To nearest, ties to even.
+uint16_t f16FromF32(float x);
+uint16_t bf16FromF32(float x);
+float f32FromF16(uint16_t bits);
+float f32FromBF16(uint16_t bits);
+
+void decodeWeights(Element element, const char *from, int64_t dim, float *to);
+/// Also zeroes what lies between the weights and the state.
+void encodeWeights(Element element, const float *from, int64_t dim, char *to);
+/// `x` as a row would keep it.
+float storedValue(Element element, float x);
+
+/// The seed of a row's random rounding at a step. key: of the table; row: of
+/// the table, not of its group.
+uint64_t roundingSeed(uint64_t key, int64_t step, int64_t row);
+
+} // namespace trc
+
+#endif // TERRACE_RUNTIME_CORE_ELEMENT_H

@@ -1,0 +1,72 @@
+//===- Rounding.cpp - Rounding of stored weights --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/reference/Rounding.h"
+
+#include <cmath>
+
+namespace trc::reference {
+
+namespace {
+struct Format {
+  int mantissa;    // bits behind the point
+  int minExponent; // of normal numbers
+  int maxExponent;
+  int randomBits;
+};
+} // namespace
+
+static Format formatOf(Storage storage) {
+  return storage == Storage::F16 ? Format{10, -14, 15, 13}
+                                 : Format{7, -126, 127, 16};
+}
+
+/// x in units of its last place, and that place.
+static double inPlaces(const Format &format, float x, double &place) {
+  int exponent = x == 0 ? format.minExponent : std::ilogb(x);
+  exponent = std::max(exponent, format.minExponent);
+  place = std::ldexp(1.0, exponent - format.mantissa);
+  return std::fabs(static_cast<double>(x)) / place;
+}
+
+static float finish(const Format &format, double places, double place,
+                    float x) {
+  double value = places * place;
+  if (value >= std::ldexp(1.0, format.maxExponent + 1))
+    value = HUGE_VAL;
+  return std::copysign(static_cast<float>(value), x);
+}
+
+float roundNearest(Storage storage, float x) {
+  if (storage == Storage::F32 || !std::isfinite(x))
+    return x;
+  Format format = formatOf(storage);
+  double place;
+  double places = inPlaces(format, x, place);
+  return finish(format, std::nearbyint(places), place, x);
+}
+
+float roundStochastic(Storage storage, float x, uint32_t word) {
+  if (storage == Storage::F32 || !std::isfinite(x))
+    return x;
+  Format format = formatOf(storage);
+  double place;
+  double places = inPlaces(format, x, place);
+  double random =
+      std::ldexp(static_cast<double>(word >> (32 - format.randomBits)),
+                 -format.randomBits);
+  return finish(format, std::floor(places + random), place, x);
+}
+
+uint32_t roundingWord(uint64_t seed, int64_t column) {
+  uint32_t x =
+      static_cast<uint32_t>(seed) + static_cast<uint32_t>(column) * 0x9e3779b9u;
+  x = (x ^ (x >> 16)) * 0x7feb352du;
+  x = x ^ static_cast<uint32_t>(seed >> 32);
+  x = (x ^ (x >> 15)) * 0x846ca68bu;
+  return x ^ (x >> 16);
+}
+
+} // namespace trc::reference
