@@ -17,7 +17,7 @@ from . import errors
 OK, WOULD_BLOCK, BAD_ARGUMENT, BAD_INPUT, FORKED = 0, 1, 2, 3, 15
 MODES = {"train": 0, "eval": 1, "serve": 2}
 OPEN_FRESH = 1
-ARTIFACT_MAGIC, ARTIFACT_ABI = 0x31435254, 1
+ARTIFACT_MAGIC, ARTIFACT_ABI = 0x31435254, 2
 
 CPU = 1  # DLDeviceType
 INT, UINT, FLOAT = 0, 1, 2  # DLDataTypeCode
