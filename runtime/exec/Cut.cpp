@@ -19,24 +19,20 @@
 
 using namespace trc;
 
-namespace {
-/// Rows that are copied and queued at once, with the lock held.
-constexpr uint32_t piece = 512;
-} // namespace
-
-/// Values of rows on their way to a store.
+/// Rows on their way to a store: copied and queued at once, with the lock held.
 struct GroupRuntime::Piece {
-  uint32_t rows[piece];
-  uint32_t slots[piece];
-  std::vector<char> payloads;
+  explicit Piece(const RowStore &store)
+      : rows(store.appendRows()), slots(store.appendRows()),
+        payloads(store.appendRows()) {}
+  uint32_t most() const { return static_cast<uint32_t>(rows.size()); }
+  std::vector<uint32_t> rows, slots;
+  std::vector<const char *> payloads;
 };
 
 Status GroupRuntime::storePiece(Piece &p, uint32_t n) {
-  size_t pitch = static_cast<size_t>(plan->slotBytes);
-  p.payloads.resize(piece * pitch);
   for (uint32_t i = 0; i < n; ++i)
-    std::memcpy(p.payloads.data() + i * pitch, row(p.slots[i]), pitch);
-  return store->load(p.rows, n, p.payloads.data());
+    p.payloads[i] = row(p.slots[i]);
+  return store->append(p.rows.data(), n, p.payloads.data());
 }
 
 /// Between two updates.
@@ -60,23 +56,23 @@ Status GroupRuntime::beginCut(uint64_t id) {
 }
 
 Status GroupRuntime::drainCut() {
-  auto p = std::make_unique<Piece>();
+  Piece p(*store);
   uint32_t cursor = 0;
   uint64_t next = 0, count = static_cast<uint64_t>(plan->rows);
   while (true) {
     std::lock_guard<std::mutex> lock(cutMutex);
     uint32_t n = 0;
     if (cache) {
-      n = cache->drainPending(&cursor, p->rows, p->slots, piece);
+      n = cache->drainPending(&cursor, p.rows.data(), p.slots.data(), p.most());
     } else {
-      for (; n < piece && (next = cutRows.next(next, count)) < count; ++n) {
+      for (; n < p.most() && (next = cutRows.next(next, count)) < count; ++n) {
         cutRows.reset(next);
-        p->rows[n] = p->slots[n] = static_cast<uint32_t>(next);
+        p.rows[n] = p.slots[n] = static_cast<uint32_t>(next);
       }
     }
     if (!n)
       return Status();
-    TRC_RETURN_IF_ERROR(storePiece(*p, n));
+    TRC_RETURN_IF_ERROR(storePiece(p, n));
   }
 }
 
@@ -98,10 +94,10 @@ Status GroupRuntime::preserve(const uint32_t *slots, const uint32_t *rows,
   std::lock_guard<std::mutex> lock(cutMutex);
   if (!cutting)
     return Status();
-  auto p = std::make_unique<Piece>();
+  Piece p(*store);
   for (uint32_t u = 0; u < unique;) {
     uint32_t n = 0;
-    for (; u < unique && n < piece; ++u) {
+    for (; u < unique && n < p.most(); ++u) {
       bool pending = false;
       if (cache) {
         pending = cache->takePending(slots[u]);
@@ -110,12 +106,12 @@ Status GroupRuntime::preserve(const uint32_t *slots, const uint32_t *rows,
         pending = true;
       }
       if (pending) {
-        p->rows[n] = rows[u];
-        p->slots[n++] = slots[u];
+        p.rows[n] = rows[u];
+        p.slots[n++] = slots[u];
       }
     }
     if (n)
-      TRC_RETURN_IF_ERROR(storePiece(*p, n));
+      TRC_RETURN_IF_ERROR(storePiece(p, n));
   }
   return Status();
 }

@@ -222,10 +222,9 @@ Status Trainer::evaluate() {
 /// Batches may be in flight: the cut is between two steps.
 Status Trainer::beginCheckpoint() {
   TRC_RETURN_IF_ERROR(endCheckpoint(true));
-  Clock::time_point start = Clock::now();
   TRC_RETURN_IF_ERROR(session->beginCheckpoint(
       static_cast<uint32_t>(config.train.checkpointKeep)));
-  pauseMs = secondsSince(start) * 1e3;
+  pauseMs = session->stats().value("cut_ms", 0.0);
   lastCheckpointTime = Clock::now();
   writing = step;
   writingSamples = samples;

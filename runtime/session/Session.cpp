@@ -247,6 +247,7 @@ Status Session::stats(const char **json) {
   c.ended = ended;
   c.submitted = submitted;
   c.lrScale = lrScale;
+  c.cutMs = cutMs;
   {
     std::lock_guard<std::mutex> lock(headMutex);
     c.head = pipeline->headState;

@@ -160,6 +160,7 @@ private:
   bool forwarded = false;
   std::atomic<int64_t> step{0}, samples{0};
   std::atomic<double> lrScale{1};
+  std::atomic<double> cutMs{0};
   std::atomic<bool> cancelled{false};
 
   std::vector<trc_feature_info> featureInfos;

@@ -12,6 +12,7 @@
 #include "runtime/session/Session.h"
 #include "runtime/store/Crc32c.h"
 
+#include <chrono>
 #include <cstring>
 
 using namespace trc;
@@ -46,7 +47,12 @@ Status Session::beginCommit(Commit &c) {
   m.lrScale = lrScale;
   m.headState = pipeline->headState;
   m.groups = stored;
-  return pipeline->beginCut(m.sequence);
+  auto begin = std::chrono::steady_clock::now();
+  Status s = pipeline->beginCut(m.sequence);
+  cutMs = std::chrono::duration<double, std::milli>(
+              std::chrono::steady_clock::now() - begin)
+              .count();
+  return s;
 }
 
 /// Makes the cut durable: rows, then what the stores say of them, then the

@@ -71,7 +71,12 @@ public:
       return homes.devices[static_cast<size_t>(known - keys.begin())].get();
     options.backend =
         pmem ? DeviceOptions::Backend::Pmem : DeviceOptions::Backend::Auto;
-    Result<std::unique_ptr<Device>> device = openDevice(options);
+    // Rows of memory tiers are written at checkpoints only.
+    constexpr uint32_t few = 16;
+    DeviceOptions own = options;
+    if (group.extents.front().path.rfind(memoryStoreFile, 0) == 0)
+      own.depth = std::min(own.depth, few);
+    Result<std::unique_ptr<Device>> device = openDevice(own);
     if (!device.ok())
       return device.takeStatus();
     keys.push_back(key);

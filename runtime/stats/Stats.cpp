@@ -74,6 +74,7 @@ std::string trc::statsJson(const Pipeline &p, const SessionCounters &session,
   j["skipped_gradients"] = p.counters.skippedGrads.load();
   j["released"] = p.counters.released.load();
   j["drains"] = p.executor.drains();
+  j["cut_ms"] = session.cutMs;
   j["threads"] = p.pool.threads();
 
   std::map<std::string, OpTimes> stages;

@@ -17,6 +17,7 @@ namespace trc {
 struct SessionCounters {
   int64_t step = 0, samples = 0, submitted = 0, ended = 0;
   double lrScale = 1;
+  double cutMs = 0; // of the last checkpoint: training stood still
   HeadState head;
 };
 

@@ -38,9 +38,13 @@ constexpr uint64_t recordSpan(uint64_t storeBytes, uint64_t block) {
 }
 
 /// DeviceOptions::bufferBytes for a device whose largest records have this
-/// pitch, whatever the block size of its files (up to 4096).
+/// pitch, whatever the block size of its files (up to 4096). Appends go in
+/// transfers of this size: a file system that allocates as it is written pays
+/// for each.
 constexpr uint64_t deviceBufferBytes(uint64_t largestStoreBytes) {
-  return recordSpan(largestStoreBytes, 4096);
+  constexpr uint64_t append = 64 << 10;
+  uint64_t span = recordSpan(largestStoreBytes, 4096);
+  return span > append ? span : append;
 }
 
 /// What the checksum of a sealed record is XORed with when it becomes record

@@ -348,6 +348,29 @@ Status RowStore::load(const uint32_t *rows, uint32_t count,
   return status;
 }
 
+uint32_t RowStore::appendRows() const {
+  return static_cast<uint32_t>(storeAppendRows(storeBytes()));
+}
+
+Status RowStore::append(const uint32_t *rows, uint32_t count,
+                        const char *const *payloads) {
+  uint32_t turn = impl->nextAppend++ % storeAppends;
+  uint32_t slot = impl->options.writeSlots + 2 + turn;
+  if (count > appendRows())
+    return impl->internal(std::to_string(count) + " rows in one piece");
+  TRC_RETURN_IF_ERROR(waitWrites(slot));
+  std::vector<char> &records = impl->appends[turn];
+  uint64_t pitch = storeBytes();
+  if (records.size() < count * pitch)
+    records.resize(count * pitch);
+  for (uint32_t i = 0; i < count; ++i) {
+    char *record = records.data() + i * pitch;
+    std::memcpy(record + recordHeaderBytes, payloads[i], payloadBytes());
+    seal(rows[i], record);
+  }
+  return write(slot, rows, count, records.data());
+}
+
 uint32_t RowStore::rows() const { return impl->options.rows; }
 uint32_t RowStore::payloadBytes() const { return impl->options.payloadBytes; }
 uint32_t RowStore::storeBytes() const { return impl->options.storeBytes; }

@@ -225,6 +225,14 @@ public:
   /// loading.
   Status load(const uint32_t *rows, uint32_t count, const char *payloads);
 
+  /// Queues `count` rows, at most appendRows(), from payloads `pitch` apart,
+  /// which are copied: returns without waiting for the device, as long as that
+  /// keeps up. Order as for write(); flush() waits for them. One thread at a
+  /// time.
+  Status append(const uint32_t *rows, uint32_t count,
+                const char *const *payloads);
+  uint32_t appendRows() const;
+
   uint32_t rows() const;
   uint32_t payloadBytes() const;
   uint32_t storeBytes() const;

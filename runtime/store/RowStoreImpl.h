@@ -180,6 +180,8 @@ struct RowStore::Impl {
   std::vector<std::unique_ptr<WriteOp>> ops;
   std::vector<WriteOp *> idleOps;
   std::mutex loading, scanning; // one load() and one scan() at a time
+  std::vector<char> appends[storeAppends]; // records under way
+  uint32_t nextAppend = 0;
 
   // Checkpoints.
   std::mutex durable; // finishCut's and cleaning's durable steps

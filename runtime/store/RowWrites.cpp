@@ -139,7 +139,7 @@ RowStore::Impl::Impl(Device &device, const RowStoreOptions &options)
   depth = std::max(1u, std::min(options.depth, device.depth()));
   pad = static_cast<uint32_t>((storeSector + options.storeBytes - 1) /
                               options.storeBytes);
-  batches.resize(options.writeSlots + 2);
+  batches.resize(options.writeSlots + 2 + storeAppends); // load's, append's
   for (uint32_t i = 0; i < depth; ++i) {
     ops.push_back(std::make_unique<WriteOp>(*this));
     idleOps.push_back(ops.back().get());

@@ -79,6 +79,13 @@ constexpr uint64_t storeMoves(uint64_t places) { return storeShare(places); }
 /// What cleaning reads and writes at once, and the buffer of index files.
 constexpr uint64_t storePiece = 256 << 10;
 
+/// Pieces of append() in flight, and rows of one.
+constexpr uint64_t storeAppends = 4;
+constexpr uint64_t storeAppendRows(uint64_t storeBytes) {
+  uint64_t rows = storePiece / storeBytes;
+  return rows < 16 ? 16 : rows > 1024 ? 1024 : rows;
+}
+
 /// Memory that a store holds, without the device's buffers: a location and
 /// three marks per row, a mark per record place for the current rows and each
 /// checkpoint, segments, requests of writes and of about one more batch of
@@ -100,6 +107,7 @@ constexpr uint64_t storeMemory(uint64_t rows, const StoreGeometry &geometry,
          storeMarkBytes(geometry, storeBytes) * (2 + retained) +
          geometry.segments * segment + depth * request +
          (writeSlots + 1) * (maxWrites * item + depth * request) +
+         storeAppends * least(rows, storeAppendRows(storeBytes)) * storeBytes +
          storeCutRows(rows) * entry + least(16 * rows, storePiece) +
          2 * (piece + storeSector + 2 * storeBytes) +
          (storeMoves(places) + piece / storeBytes) * 2 * move;
