@@ -294,6 +294,7 @@ Status Session::setUp(std::optional<StateSource> &source) {
     how.create = true;
     how.scratch = !train;
   }
+  how.generation = generation;
   for (ManifestGroup &group : stored)
     group.index.clear();
   Result<HomeStores> opened = openStores(stored, how);

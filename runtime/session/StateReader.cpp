@@ -17,6 +17,7 @@ StateReader::open(const StateSource &source) {
   StoresOptions options;
   options.key = source.manifest.key;
   options.readOnly = true;
+  options.generation = source.manifest.generation;
   // A checkpoint's folder lies two below that of its state.
   options.folder =
       source.closed ? source.folder : folderOf(folderOf(source.folder));
