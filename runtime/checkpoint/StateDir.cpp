@@ -87,12 +87,17 @@ Status StateDir::writeIdentity(const Manifest &manifest) {
   return replaceFile(folder, "manifest.json", manifest.toText());
 }
 
+bool StateDir::removing() const {
+  Result<std::optional<Manifest>> now = identity();
+  return now.ok() && *now && (*now)->removing;
+}
+
 Result<StateSource> StateDir::checkpoint(const std::string &name) const {
   StateSource source;
   source.folder = checkpointPath(name);
   source.name = name;
   if (name.empty() || name.find('/') != std::string::npos ||
-      !pathExists(source.folder)) {
+      !pathExists(source.folder) || removing()) {
     std::string have;
     for (const std::string &other : listFolder(folder + "/checkpoints"))
       if (other.rfind("ckpt-", 0) == 0)
@@ -111,6 +116,8 @@ Result<StateSource> StateDir::checkpoint(const std::string &name) const {
 std::vector<StateSource> StateDir::checkpoints(
     const std::function<void(const std::string &)> &warn) const {
   std::vector<StateSource> all;
+  if (removing())
+    return all;
   for (const std::string &name : listFolder(folder + "/checkpoints")) {
     if (name.rfind("ckpt-", 0) != 0)
       continue;
@@ -130,7 +137,7 @@ std::vector<StateSource> StateDir::checkpoints(
 
 Result<std::optional<StateSource>> StateDir::closedState() const {
   std::string path = folder + "/closed.json";
-  if (!pathExists(path))
+  if (!pathExists(path) || removing())
     return std::optional<StateSource>();
   Result<Manifest> m = readManifest(path);
   if (!m.ok())
@@ -284,7 +291,6 @@ Status StateDir::wipe(const std::vector<std::string> &tierFiles) {
   if (int r = fileSystem().removeFolder(folder + "/checkpoints");
       r < 0 && r != -ENOENT && r != -ENOTEMPTY)
     return Status::ioError("cannot remove", folder + "/checkpoints", -r);
-  TRC_RETURN_IF_ERROR(removeFile(folder + "/manifest.json"));
   TRC_RETURN_IF_ERROR(syncFolder(folder));
   for (const std::string &name : listFolder(folder))
     if (name.rfind("closed-", 0) == 0 || name.rfind("index-", 0) == 0 ||

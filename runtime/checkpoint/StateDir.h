@@ -88,7 +88,9 @@ public:
   /// Removes what no root names: temporary files, blobs of older closes, and
   /// store and index files of generations that are gone.
   void removeLeftovers(const std::vector<std::string> &tierFiles);
-  /// Removes everything that this class made, and store files in the folder.
+  /// Removes everything that this class made but for the identity, and store
+  /// files in the folder. No root counts while the identity says `removing`, so
+  /// that a state is given up as a whole.
   Status wipe(const std::vector<std::string> &tierFiles);
 
   /// A checkpoint: fill the folder that begin() returns, then commit().
@@ -105,6 +107,8 @@ public:
 
 private:
   StateDir() = default;
+  /// Roots are those of a state that was given up.
+  bool removing() const;
   std::string temporary() const { return folder + "/checkpoints/.new"; }
 
   std::string folder;
