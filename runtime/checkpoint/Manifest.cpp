@@ -44,6 +44,13 @@ std::string Manifest::toText() const {
   json j;
   j["format"] = 2;
   j["key"] = std::to_string(key);
+  if (!replaces.empty()) {
+    j["replaces"] = json::array();
+    for (uint64_t other : replaces)
+      j["replaces"].push_back(std::to_string(other));
+  }
+  if (removing)
+    j["removing"] = true;
   j["generation"] = generation;
   j["model"] = model;
   j["head"] = head;
@@ -121,6 +128,10 @@ Result<Manifest> Manifest::fromText(const std::string &text,
     m.blobBytes = j.at("blob").at("bytes").get<uint64_t>();
     m.blobCrc = j.at("blob").at("crc32c").get<uint32_t>();
     m.key = std::stoull(j.at("key").get<std::string>());
+    if (j.contains("replaces"))
+      for (const json &other : j.at("replaces"))
+        m.replaces.push_back(std::stoull(other.get<std::string>()));
+    m.removing = j.value("removing", false);
     m.generation = j.at("generation").get<uint32_t>();
     for (const json &t : j.at("tables")) {
       ManifestTable table;

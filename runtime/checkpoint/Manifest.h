@@ -50,6 +50,12 @@ struct Manifest {
   uint64_t sequence = 0;   // rises with every checkpoint and clean close
   /// Of the state, in all its files: those of another state do not pass.
   uint64_t key = 0;
+  /// Of the identity: keys of the states that were here before and were given
+  /// up; tier files outside of the folder may still carry them.
+  std::vector<uint64_t> replaces;
+  /// Of the identity: the last of those may not be removed altogether yet;
+  /// whatever else lies here is its.
+  bool removing = false;
   /// Rises when a plan lays the rows out anew, in files of their own.
   uint32_t generation = 0;
   int64_t step = 0, samples = 0;

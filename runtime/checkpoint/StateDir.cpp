@@ -87,12 +87,17 @@ Status StateDir::writeIdentity(const Manifest &manifest) {
   return replaceFile(folder, "manifest.json", manifest.toText());
 }
 
+bool StateDir::removing() const {
+  Result<std::optional<Manifest>> now = identity();
+  return now.ok() && *now && (*now)->removing;
+}
+
 Result<StateSource> StateDir::checkpoint(const std::string &name) const {
   StateSource source;
   source.folder = checkpointPath(name);
   source.name = name;
   if (name.empty() || name.find('/') != std::string::npos ||
-      !pathExists(source.folder)) {
+      !pathExists(source.folder) || removing()) {
     std::string have;
     for (const std::string &other : listFolder(folder + "/checkpoints"))
       if (other.rfind("ckpt-", 0) == 0)
@@ -111,6 +116,8 @@ Result<StateSource> StateDir::checkpoint(const std::string &name) const {
 std::vector<StateSource> StateDir::checkpoints(
     const std::function<void(const std::string &)> &warn) const {
   std::vector<StateSource> all;
+  if (removing())
+    return all;
   for (const std::string &name : listFolder(folder + "/checkpoints")) {
     if (name.rfind("ckpt-", 0) != 0)
       continue;
@@ -130,7 +137,7 @@ std::vector<StateSource> StateDir::checkpoints(
 
 Result<std::optional<StateSource>> StateDir::closedState() const {
   std::string path = folder + "/closed.json";
-  if (!pathExists(path))
+  if (!pathExists(path) || removing())
     return std::optional<StateSource>();
   Result<Manifest> m = readManifest(path);
   if (!m.ok())
@@ -201,9 +208,27 @@ std::string trc::generationPath(const std::string &path, uint32_t generation) {
   return generation ? path + "." + std::to_string(generation) : path;
 }
 
+std::string trc::generationPrefix(uint32_t generation) {
+  return generation ? "index-" + std::to_string(generation) + "." : "index-";
+}
+
 static bool isNumber(const std::string &text) {
   return !text.empty() &&
          text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+/// Whether this is an index file, and of which generation.
+static bool isIndexFile(const std::string &name, uint32_t &generation) {
+  if (name.rfind("index-", 0) != 0)
+    return false;
+  std::string first = name.substr(6, name.find_first_of(".-", 6) - 6);
+  if (!isNumber(first))
+    return false;
+  generation =
+      name[6 + first.size()] == '.'
+          ? static_cast<uint32_t>(std::strtoul(first.c_str(), nullptr, 10))
+          : 0;
+  return true;
 }
 
 /// Files that hold generations of a store path.
@@ -221,8 +246,10 @@ static std::vector<std::string> generationsOf(const std::string &path) {
 void StateDir::removeLeftovers(const std::vector<std::string> &tierFiles) {
   std::vector<StateSource> all = roots(nullptr);
   std::set<std::string> named;
+  std::set<uint32_t> generations;
   uint32_t newest = 0;
   for (const StateSource &root : all) {
+    generations.insert(root.manifest.generation);
     if (!root.manifest.blobFile.empty())
       named.insert(root.manifest.blobFile);
     newest = std::max(newest, root.manifest.generation);
@@ -233,6 +260,9 @@ void StateDir::removeLeftovers(const std::vector<std::string> &tierFiles) {
   for (const std::string &name : listFolder(folder)) {
     bool ours = name.rfind("closed-", 0) == 0 || name == "closed.json.tmp" ||
                 name == "manifest.json.tmp";
+    uint32_t generation;
+    if (isIndexFile(name, generation))
+      ours = generation < newest && !generations.count(generation);
     // A file that cannot be removed only takes space.
     if (ours && !named.count(name))
       (void)removeFile(folder + "/" + name);
@@ -261,7 +291,6 @@ Status StateDir::wipe(const std::vector<std::string> &tierFiles) {
   if (int r = fileSystem().removeFolder(folder + "/checkpoints");
       r < 0 && r != -ENOENT && r != -ENOTEMPTY)
     return Status::ioError("cannot remove", folder + "/checkpoints", -r);
-  TRC_RETURN_IF_ERROR(removeFile(folder + "/manifest.json"));
   TRC_RETURN_IF_ERROR(syncFolder(folder));
   for (const std::string &name : listFolder(folder))
     if (name.rfind("closed-", 0) == 0 || name.rfind("index-", 0) == 0 ||

@@ -6,7 +6,8 @@
 //   closed.json          the root of the last clean close
 //   closed-N.blob        its blob
 //   checkpoints/ckpt-S/  manifest.json (the root of a checkpoint), blob.bin
-//   index-G-*            where the rows of group G lie, by checkpoint
+//   index-G-*            where the rows of group G lie, by checkpoint; in later
+//   index-N.G-*          generations N of the layout
 //   (RowStore) dram.store, *.store  rows of memory tiers; tier files with
 //   relative paths
 //
@@ -43,6 +44,8 @@ struct StateSource {
 
 /// The file of a tier path in a generation of the layout.
 std::string generationPath(const std::string &path, uint32_t generation);
+/// What the index files of a generation's groups begin with.
+std::string generationPrefix(uint32_t generation);
 /// The store of the rows that live in memory, beside the tiers' files.
 constexpr const char *memoryStoreFile = "dram.store";
 
@@ -83,9 +86,11 @@ public:
   /// Takes the root of the last close away, durably; missing is fine.
   Status removeClosed();
   /// Removes what no root names: temporary files, blobs of older closes, and
-  /// store files of generations that are gone.
+  /// store and index files of generations that are gone.
   void removeLeftovers(const std::vector<std::string> &tierFiles);
-  /// Removes everything that this class made, and store files in the folder.
+  /// Removes everything that this class made but for the identity, and store
+  /// files in the folder. No root counts while the identity says `removing`, so
+  /// that a state is given up as a whole.
   Status wipe(const std::vector<std::string> &tierFiles);
 
   /// A checkpoint: fill the folder that begin() returns, then commit().
@@ -102,6 +107,8 @@ public:
 
 private:
   StateDir() = default;
+  /// Roots are those of a state that was given up.
+  bool removing() const;
   std::string temporary() const { return folder + "/checkpoints/.new"; }
 
   std::string folder;

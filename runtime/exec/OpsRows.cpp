@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Movement of rows between home and slots. Victims are chosen at run time, so
-// two hazards are kept here and not by tokens: a write-buffer slot is used
-// again only when the device has completed its records, and when no fetch still
-// copies from them.
+// three hazards are kept here and not by tokens: a write-buffer slot gets new
+// rows only when its last ones are in the store's queue, and new records only
+// when the device has completed those and no fetch still copies from them.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/exec/Pipeline.h"
@@ -30,6 +30,13 @@ void Pipeline::probe(Batch &b, GroupRuntime &g) {
   p.missPlace = at<BufferPlace>(g.probeRing, b.t, layout.missPlace);
   p.victimRow = at<uint32_t>(g.probeRing, b.t, layout.victimRow);
   p.victimSlot = at<uint32_t>(g.probeRing, b.t, layout.victimSlot);
+  // Until they are queued, a cut has to know of the victims that the ring slot
+  // held before, and the cache knows of one batch.
+  if (int64_t before = b.t - plan.rings[g.writeRing].depth;
+      before >= 0 && !executor.awaitDone(g.storeOp, before)) {
+    p.unique = 0; // interrupted: nothing was pinned
+    return;
+  }
   std::lock_guard<std::mutex> lock(g.cutMutex);
   if (Status s = g.cache->probe(p); !s.ok())
     poison(std::move(s));
@@ -39,10 +46,6 @@ void Pipeline::probe(Batch &b, GroupRuntime &g) {
 void Pipeline::spill(Batch &b, GroupRuntime &g) {
   const Probe &p = b.probes[g.index];
   if (!p.victims)
-    return;
-  // The slot's last records must be queued before their end can be awaited.
-  int64_t before = b.t - plan.rings[g.writeRing].depth;
-  if (before >= 0 && !executor.awaitDone(g.storeOp, before))
     return;
   if (Status s = g.store->waitWrites(p.writeSlot); !s.ok()) {
     poison(std::move(s));

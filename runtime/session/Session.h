@@ -65,7 +65,8 @@ private:
   // SessionOpen.cpp
   Status openArtifact(const trc_open_options &options);
   Status openState(const trc_open_options &options);
-  Status wipeState();
+  Status giveUpState();
+  Status removeGivenUp();
   Status identify(const Manifest *source);
   Status findSource(const trc_open_options &options,
                     std::optional<StateSource> &source);
@@ -142,7 +143,7 @@ private:
   std::unique_ptr<Pipeline> pipeline;
   std::vector<ManifestGroup> stored; // per group: its store, without an index
   uint64_t key = 0;                  // of the state
-  uint64_t wipedKey = 0;             // of the state that was here before
+  std::vector<uint64_t> replaced;    // keys of states that were here before
   uint32_t generation = 0;           // of the files of the stores
   uint64_t sequence = 0;             // of the last root written
   bool savedIsCurrent = false;       // the closed state on disk is this one

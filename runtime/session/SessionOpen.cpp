@@ -243,23 +243,49 @@ Status Session::identify(const Manifest *source) {
     return Status();
   Manifest identity = Manifest::of(plan);
   identity.key = key;
+  if (known.ok() && *known) {
+    identity.replaces = (*known)->replaces;
+  }
+  replaced = identity.replaces;
   if (known.ok() && *known && (*known)->toText() == identity.toText())
     return Status();
   return state->writeIdentity(identity);
 }
 
-/// Removes the state. Files outside of its folder stay, to be written over.
-Status Session::wipeState() {
-  Result<std::optional<Manifest>> identity = state->identity();
-  if (identity.ok() && *identity)
-    wipedKey = (*identity)->key;
-  return state->wipe(storeFiles());
+/// Gives the state up, in one step: from then on the folder is a new state's,
+/// and what lies in it is to be removed. Files outside of it stay, to be
+/// written over.
+Status Session::giveUpState() {
+  constexpr size_t most = 64; // keys that are remembered
+  Manifest next = Manifest::of(plan);
+  next.key = randomKey();
+  next.removing = true;
+  Result<std::optional<Manifest>> known = state->identity();
+  if (known.ok() && *known) {
+    next.replaces = (*known)->replaces;
+    next.replaces.push_back((*known)->key);
+    if (next.replaces.size() > most)
+      next.replaces.erase(next.replaces.begin());
+  }
+  return state->writeIdentity(next);
+}
+
+/// Removes what is left of a state that was given up, also where that did not
+/// come to its end.
+Status Session::removeGivenUp() {
+  Result<std::optional<Manifest>> known = state->identity();
+  if (!known.ok() || !*known || !(*known)->removing)
+    return Status();
+  TRC_RETURN_IF_ERROR(state->wipe(storeFiles()));
+  Manifest next = std::move(**known);
+  next.removing = false;
+  return state->writeIdentity(next);
 }
 
 StoresOptions Session::storesOptions() {
   StoresOptions how;
   how.key = key;
-  how.replaces = wipedKey;
+  how.replaces = replaced;
   how.folder = state->path();
   // And the closed state that a run begins with.
   how.retained = static_cast<uint32_t>(plan.store.retained) + 1;
@@ -301,6 +327,7 @@ Status Session::setUp(std::optional<StateSource> &source) {
     how.create = true;
     how.scratch = !train;
   }
+  how.generation = generation;
   for (ManifestGroup &group : stored)
     group.index.clear();
   Result<HomeStores> opened = openStores(stored, how);
@@ -343,7 +370,9 @@ Status Session::openState(const trc_open_options &options) {
     TRC_RETURN_IF_ERROR(
         findInitSource(options.init_from, otherDir, other, otherMap));
   if (options.flags & TRC_OPEN_FRESH)
-    TRC_RETURN_IF_ERROR(wipeState());
+    TRC_RETURN_IF_ERROR(giveUpState());
+  if (train)
+    TRC_RETURN_IF_ERROR(removeGivenUp());
   std::optional<StateSource> source;
   TRC_RETURN_IF_ERROR(findSource(options, source));
   sequence = state->lastSequence();

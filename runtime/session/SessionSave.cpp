@@ -12,6 +12,7 @@
 #include "runtime/session/Session.h"
 #include "runtime/store/Crc32c.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -138,10 +139,18 @@ Status Session::forgetRoots(const std::vector<uint64_t> &sequences) {
 Status Session::makeRoom() {
   std::lock_guard<std::mutex> lock(rootsMutex);
   std::vector<StateSource> all = state->roots(nullptr);
-  if (!plan.store.dropOldest || all.size() < 2)
+  if (!all.empty())
+    all.pop_back(); // the newest stays
+  // Roots of another layout hold no space of these stores.
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [&](const StateSource &root) {
+                             return root.manifest.generation != generation;
+                           }),
+            all.end());
+  if (!plan.store.dropOldest || all.empty())
     return Status(TRC_FULL,
                   plan.store.dropOldest
-                      ? "and there is no older checkpoint to give up"
+                      ? "there is no older checkpoint to give up"
                       : "train.checkpoint.on_full says error; keep fewer "
                         "checkpoints, write them more often, or give the tier "
                         "more capacity");

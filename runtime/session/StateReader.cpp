@@ -22,6 +22,7 @@ StateReader::open(const StateSource &source, bool decoded) {
   StoresOptions options;
   options.key = source.manifest.key;
   options.readOnly = true;
+  options.generation = source.manifest.generation;
   // A checkpoint's folder lies two below that of its state.
   options.folder =
       source.closed ? source.folder : folderOf(folderOf(source.folder));

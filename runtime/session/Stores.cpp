@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace trc;
@@ -90,6 +91,22 @@ private:
   std::vector<std::string> keys;
 };
 
+/// Makes the names of tier files durable, wherever they lie: a flush does so
+/// for their bytes only.
+Status syncNames(const std::vector<std::string> &files) {
+  std::vector<std::string> folders;
+  for (const std::string &file : files) {
+    struct stat info;
+    if (::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode))
+      folders.push_back(folderOf(file));
+  }
+  std::sort(folders.begin(), folders.end());
+  folders.erase(std::unique(folders.begin(), folders.end()), folders.end());
+  for (const std::string &folder : folders)
+    TRC_RETURN_IF_ERROR(syncFolder(folder));
+  return Status();
+}
+
 /// Files that lose their name when all stores have them open: they go when
 /// their last user does, also after a crash.
 struct Scratch {
@@ -160,7 +177,7 @@ Result<HomeStores> trc::openStores(const std::vector<ManifestGroup> &groups,
     options.replaces = o.replaces;
     options.readOnly = o.readOnly;
     options.folder = o.folder;
-    options.prefix = "index-" + std::to_string(g) + "-";
+    options.prefix = generationPrefix(o.generation) + std::to_string(g) + "-";
     options.onFull = o.onFull;
     if (g < o.writers.size()) {
       options.group = o.writers[g].name;
@@ -173,5 +190,7 @@ Result<HomeStores> trc::openStores(const std::vector<ManifestGroup> &groups,
       return store.takeStatus();
     homes.stores.push_back(std::move(*store));
   }
+  if (o.create && !o.scratch)
+    TRC_RETURN_IF_ERROR(syncNames(homes.locked));
   return Result<HomeStores>(std::move(homes));
 }

@@ -19,8 +19,9 @@
 namespace trc {
 
 struct StoresOptions {
-  uint64_t key = 0;      // of the state
-  uint64_t replaces = 0; // of the state that was here before and was given up
+  uint64_t key = 0;               // of the state
+  std::vector<uint64_t> replaces; // of states that were here and were given up
+  uint32_t generation = 0;        // of the layout; has index files of its own
   std::string folder;    // relative paths lie in it, and the index files
   bool create = false;   // new and empty, ours to write
   bool readOnly = false; // existing ones, to look at

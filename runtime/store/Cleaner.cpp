@@ -262,9 +262,10 @@ Status RowStore::Impl::moveRecord(uint32_t row, uint32_t from, uint32_t to,
 }
 
 Status RowStore::Impl::writeMoves(std::vector<Move> &moved, uint64_t last) {
-  std::sort(moved.begin(), moved.end(), [](const Move &a, const Move &b) {
-    return a.row != b.row ? a.row < b.row : a.from < b.from;
-  });
+  // In the order of time for each row: a record may move twice, where a segment
+  // that was copied into becomes a victim of the same group.
+  std::stable_sort(moved.begin(), moved.end(),
+                   [](const Move &a, const Move &b) { return a.row < b.row; });
   uint64_t number = nextMoves++;
   IndexHeader header = indexHeader(IndexKind::Moves, number);
   header.base = last;

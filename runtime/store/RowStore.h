@@ -79,9 +79,9 @@ struct RowStoreOptions {
   /// Writes superblocks; otherwise they must be there and fit. A superblock of
   /// another state is never written over (TRC_MISMATCH says whose it is).
   bool create = false;
-  /// With `create`: the key of a state that was given up, whose superblocks may
-  /// be written over, too.
-  uint64_t replaces = 0;
+  /// With `create`: the keys of states that were given up, whose superblocks
+  /// may be written over, too.
+  std::vector<uint64_t> replaces;
   /// Nothing is written, by nobody: appends, cuts and cleaning are refused.
   bool readOnly = false;
   /// Where index files and moves lie; their names begin with `prefix`.

@@ -443,7 +443,10 @@ Status RowStore::Impl::waitRoom(std::unique_lock<std::mutex> &lock) {
     Status made = options.onFull();
     lock.lock();
     if (!made.ok())
-      return made;
+      return made.code() == TRC_FULL
+                 ? Status(TRC_FULL,
+                          fullStatus().message() + "; " + made.message())
+                 : std::move(made);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/store/Superblock.h"
 #include "runtime/store/Crc32c.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <condition_variable>
 #include <cstddef>
@@ -130,7 +131,9 @@ Status trc::openSuperblocks(Device &device, const RowStoreOptions &o,
     bool valid = std::memcmp(found.magic, storeMagic, sizeof storeMagic) == 0 &&
                  found.crc == checkOf(found);
     if (o.create) {
-      if (valid && found.key != o.key && found.key != o.replaces)
+      if (valid && found.key != o.key &&
+          std::find(o.replaces.begin(), o.replaces.end(), found.key) ==
+              o.replaces.end())
         return Status(TRC_MISMATCH, where + " belongs to another state (" +
                                         numbers(found) +
                                         "); remove it, or give group '" +

@@ -174,6 +174,40 @@ TEST_F(StateTest, AnotherPlanTakesTheStateOver) {
   EXPECT_EQ(unbroken(model(false), step), dumpAll(s));
 }
 
+// Each layout has index files of its own: those of an older one stay as long as
+// one of its roots does, however often the new one is opened.
+TEST_F(StateTest, CheckpointsOfAnotherLayoutStayWhole) {
+  Model before = model(), after = model();
+  after.cached = {true, false, true};
+  after.paths = {"other.store"};
+  auto run = [&](const Model &m, int begin, int end, uint32_t keep) {
+    Artifact artifact(m);
+    Session s;
+    ASSERT_EQ(TRC_OK, s.open(artifact, state)) << s.error.message;
+    ASSERT_EQ(begin, s.info().step);
+    train(s, m, begin, end);
+    ASSERT_EQ(TRC_OK, trc_checkpoint(s.get(), nullptr, 0, keep, &s.error))
+        << s.error.message;
+    train(s, m, end, end + 1);
+    ASSERT_EQ(TRC_OK, s.close()) << s.error.message;
+  };
+  run(before, 0, 4, 0);
+  run(after, 5, 8, 0);
+  run(after, 9, 10, 0);
+  for (int step : {4, 8, 10}) {
+    Artifact artifact(step == 4 ? before : after);
+    Session s;
+    ASSERT_EQ(TRC_OK, s.open(artifact, state, TRC_EVAL, 0,
+                             ("ckpt-" + std::to_string(step)).c_str()))
+        << s.error.message;
+    EXPECT_EQ(unbroken(before, step), dumpAll(s));
+  }
+  // They go with the last root of their layout.
+  run(after, 11, 12, 1);
+  for (const std::string &name : trc::listFolder(state))
+    EXPECT_NE(0u, name.rfind("index-0-", 0)) << name;
+}
+
 TEST_F(StateTest, CheckpointsAreKeptAndNamed) {
   Model m = model();
   Artifact artifact(m);

@@ -299,6 +299,12 @@ void CrashFolder::failAt(uint64_t n, int error) {
   failError = error;
 }
 
+void CrashFolder::persist(const std::string &path) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (Place place = find(path); place.node && !(power && power->gone()))
+    place.node->synced = place.node->current;
+}
+
 /// A file's content after the crash.
 static std::string survivor(const std::string &synced,
                             const std::string &current, const CrashFates &fates,

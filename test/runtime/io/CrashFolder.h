@@ -45,6 +45,9 @@ public:
   uint64_t unsynced() const;
   /// Operation `n`, counted from 0, fails with this errno and does nothing.
   void failAt(uint64_t n, int error);
+  /// Makes the contents of a file durable, out of turn: for tests of what goes
+  /// wrong where the order is.
+  void persist(const std::string &path);
 
   int create(const std::string &path) override;
   int64_t write(int fd, const void *data, uint64_t bytes) override;
