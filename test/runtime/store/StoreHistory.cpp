@@ -241,8 +241,12 @@ void StoreHistory::crash() {
     close();
     verifyRetained();
     open(false);
-    adopt(false);
+    if (store)
+      adopt(false);
   }
+  // Cleaning may have met the end of power at any time since.
+  if (power->gone() && !testing::Test::HasFailure())
+    crash();
 }
 
 void StoreHistory::verifyAll() { verify(*store, current); }
@@ -447,6 +451,23 @@ bool StoreHistory::endCut() {
   return true;
 }
 
+/// At the end nothing may have been left behind: checkpoints hold records,
+/// nobody else.
+void StoreHistory::forgetAll() {
+  for (Reading &r : readings)
+    if (!endRead(r))
+      return;
+  if (cutting && !endCut())
+    return;
+  while (!roots.empty())
+    if (!forgetOldest())
+      return;
+  RowStore::Space space = store->space();
+  if (good(store->failure(), "at the end")) {
+    EXPECT_EQ(space.retained, 0u) << "bytes that nobody holds";
+  }
+}
+
 void StoreHistory::step() {
   switch (pick(10)) {
   case 0:
@@ -511,8 +532,8 @@ void StoreHistory::play() {
     seen.moved += name.rfind("g-moves", 0) == 0;
   if (testing::Test::HasFailure())
     return;
-  // At the end nothing may have been left behind: checkpoints hold records,
-  // nobody else.
+  if (store && !power->gone())
+    forgetAll();
   close();
   power = std::make_unique<PowerSwitch>();
 }

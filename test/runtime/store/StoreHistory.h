@@ -76,6 +76,7 @@ private:
   bool endCut();
   bool writeRoot(const std::vector<Saved> &roots);
   bool forgetOldest();
+  void forgetAll();
   void verifyAll();
   void verify(RowStore &store, const Versions &versions);
   void verifyRetained();
