@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 using namespace trc;
 
@@ -262,10 +263,18 @@ Status RowStore::Impl::moveRecord(uint32_t row, uint32_t from, uint32_t to,
 }
 
 Status RowStore::Impl::writeMoves(std::vector<Move> &moved, uint64_t last) {
-  // In the order of time for each row: a record may move twice, where a segment
-  // that was copied into becomes a victim of the same group.
-  std::stable_sort(moved.begin(), moved.end(),
-                   [](const Move &a, const Move &b) { return a.row < b.row; });
+  // The segment that a record was copied to may be cleaned in the same group.
+  // Its second move applies only behind the first: moves of a row stay in the
+  // order in which they were made, which is that of the segments they went to.
+  uint32_t latest;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    latest = generation; // numbers wrap around
+  }
+  std::sort(moved.begin(), moved.end(), [&](const Move &a, const Move &b) {
+    uint32_t ageA = latest - a.toGeneration, ageB = latest - b.toGeneration;
+    return std::tie(a.row, ageB, a.from) < std::tie(b.row, ageA, b.from);
+  });
   uint64_t number = nextMoves++;
   IndexHeader header = indexHeader(IndexKind::Moves, number);
   header.base = last;

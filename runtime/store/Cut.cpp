@@ -283,6 +283,7 @@ Status RowStore::Impl::writeIndex() {
   TRC_RETURN_IF_ERROR(writer.finish());
   uint64_t bytes = writer.bytes();
   counts.bytesIndex.fetch_add(bytes, std::memory_order_relaxed);
+  std::lock_guard<std::mutex> lock(mutex); // forget() looks at both
   nextChain = cut.base ? IndexChain() : chain;
   nextChain.files.push_back(indexName(
       options.prefix, static_cast<IndexKind>(cut.header.kind), cut.id));

@@ -231,11 +231,14 @@ uint32_t RowStore::nextWritten(uint32_t row) const {
 }
 
 void RowStore::clear() {
-  std::unique_lock<std::mutex> lock(impl->mutex);
+  std::lock_guard<std::mutex> lock(impl->mutex);
   for (uint32_t r = 0; r < impl->options.rows; ++r)
     impl->location[r].store(0, std::memory_order_relaxed);
   impl->writtenRows = 0;
-  impl->release(impl->current, lock);
+  // In one go: cleaning takes a mark for a row that is there.
+  for (uint32_t s = 0; s < impl->layout.segments(); ++s)
+    impl->releaseSegment(impl->current, s);
+  impl->work.notify_all();
   // No delta can say that a row is gone.
   impl->chain = {};
 }

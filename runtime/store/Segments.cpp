@@ -94,12 +94,18 @@ void RowStore::Impl::releaseSegment(PlaceMarks &marks, uint32_t segment) {
 
 void RowStore::Impl::release(PlaceMarks &marks,
                              std::unique_lock<std::mutex> &lock) {
-  for (uint32_t s = 0; s < layout.segments(); ++s) {
-    if (!marks.any(s))
-      continue;
-    releaseSegment(marks, s);
-    lock.unlock(); // others wait no longer than for one segment
-    lock.lock();
+  // Cleaning may move a record to a segment that we have passed, and a writer
+  // give a row of a cut its place there: through only when none is left.
+  for (bool found = true; found;) {
+    found = false;
+    for (uint32_t s = 0; s < layout.segments(); ++s) {
+      if (!marks.any(s))
+        continue;
+      found = true;
+      releaseSegment(marks, s);
+      lock.unlock(); // others wait no longer than for one segment
+      lock.lock();
+    }
   }
   work.notify_all();
 }

@@ -104,6 +104,12 @@ private:
   bool stop = false;
 };
 
+/// The recorder's thread calls the executor, so it ends before that does.
+struct Finish {
+  Recorder &recorder;
+  ~Finish() { recorder.finish(); }
+};
+
 /// host: ingest, probe, unpin · io: fetch · work: gather, update · the caller.
 Plan pipelinePlan(int64_t d, SplitMix &random) {
   Plan p;
@@ -142,6 +148,7 @@ TEST(Executor, WaitsHoldAndEveryInstanceRunsOnce) {
     Plan plan = pipelinePlan(d, random);
     Recorder recorder(plan);
     Executor executor(plan, recorder);
+    Finish finish{recorder};
     recorder.executor = &executor;
     executor.start();
     const int64_t batches = 40;
@@ -197,6 +204,7 @@ TEST(Executor, ATrainerThatKeepsUpNeverDrains) {
   plan.ops[0].waits[0].distance = 6;
   Recorder recorder(plan);
   Executor executor(plan, recorder);
+  Finish finish{recorder};
   recorder.executor = &executor;
   executor.start();
   int64_t submitted = 0;
@@ -228,6 +236,7 @@ TEST(Executor, IngestWaitsForItsRingSlotWhateverThePlanSays) {
   plan.rings[0].depth = 4;
   Recorder recorder(plan);
   Executor executor(plan, recorder);
+  Finish finish{recorder};
   recorder.executor = &executor;
   executor.start();
   int64_t submitted = 0;
@@ -258,6 +267,7 @@ TEST(Executor, AScheduleThatCannotGoOnIsReported) {
   plan.ops[3].waits.push_back({7, 0}); // gather waits for its own unpin
   Recorder recorder(plan);
   Executor executor(plan, recorder);
+  Finish finish{recorder};
   recorder.executor = &executor;
   executor.start();
   ASSERT_TRUE(executor.mayAdmit(true));
@@ -275,6 +285,7 @@ TEST(Executor, ADrainWaitsForTheTrainerToFinish) {
     Plan plan = pipelinePlan(round % 4, random);
     Recorder recorder(plan);
     Executor executor(plan, recorder);
+    Finish finish{recorder};
     recorder.executor = &executor;
     executor.start();
     ASSERT_TRUE(executor.mayAdmit(true));
@@ -300,6 +311,7 @@ TEST(Executor, CancelWakesAndCanBeTakenBack) {
   Plan plan = pipelinePlan(1, random);
   Recorder recorder(plan);
   Executor executor(plan, recorder);
+  Finish finish{recorder};
   recorder.executor = &executor;
   executor.start();
   ASSERT_TRUE(executor.mayAdmit(true));

@@ -157,6 +157,72 @@ TEST(Cleaning, MovesAreMerged) {
   f.expect(range(0, 5000), 1);
 }
 
+std::vector<uint32_t> joined(std::vector<uint32_t> a,
+                             const std::vector<uint32_t> &b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// Records that a checkpoint names fill the cleaner's segment, whose others are
+/// dead by then: it is the emptiest, so it is cleaned in the same group, and
+/// the file of moves says twice where a row went. The second move's place is
+/// below the first one's, so no order but that of their making will do.
+TEST(Cleaning, RecordsMoveTwiceInOneGroup) {
+  StoreFixture f;
+  f.options.rows = 2000;
+  f.options.maxWrites = 2000;
+  f.options.geometry.segmentBytes = 16384;
+  f.options.geometry.segments = 12; // cleaned with less than three free
+  const uint32_t each = 204;
+  ASSERT_EQ(f.options.geometry.recordsPerSegment(f.options.storeBytes), each);
+  f.open();
+  auto write = [&](const std::vector<uint32_t> &rows, uint32_t version) {
+    Status s = f.write(rows, version);
+    EXPECT_TRUE(s.ok()) << s.message();
+  };
+  auto cleaned = [&](uint64_t segments) {
+    for (int i = 0; i < 20000; ++i) {
+      if (f.store->counters().segmentsCleaned >= segments)
+        break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(f.store->counters().segmentsCleaned, segments);
+  };
+  auto churned = range(0, each), sparse = range(300, 300 + each);
+  // Segments 0 to 7: only the last one is of use.
+  for (uint32_t v = 1; v <= 8; ++v)
+    write(churned, v);
+  // 8: 70 live records; 9: full.
+  write(sparse, 9);
+  write(joined(range(370, 300 + each), range(600, 670)), 10);
+  Image image;
+  ASSERT_TRUE(f.checkpoint(1, image).ok());
+  // 10, 11 and 0: 60 live records each, which no checkpoint names; 1 to 3:
+  // full.
+  std::vector<uint32_t> survivors, rest;
+  for (uint32_t begin : {700, 1000, 1300}) {
+    write(range(begin, begin + each), 11);
+    survivors = joined(survivors, range(begin, begin + 60));
+    rest = joined(rest, range(begin + 60, begin + each));
+  }
+  write(joined(rest, range(1600, 1780)), 12);
+  // One more begins segment 4; the three are copied to 5, and die there.
+  write({1600}, 13);
+  cleaned(3);
+  write(survivors, 14);
+  // The rest of 4, all of 6, and 10: segment 8 fills 5, and both are cleaned.
+  write(joined(churned, range(600, 624)), 15);
+  cleaned(5);
+  for (uint32_t v = 16; v < 40; ++v)
+    write(churned, v);
+  f.reopen();
+  Status s = f.store->adopt(image, true);
+  ASSERT_TRUE(s.ok()) << s.message();
+  f.expect(churned, 8);
+  f.expect(range(300, 370), 9);
+  f.expect(joined(range(370, 300 + each), range(600, 670)), 10);
+}
+
 TEST(Cleaning, DamageStopsTheStoreAndIsNamed) {
   StoreFixture f(DeviceOptions::Backend::Threads);
   f.options.rows = 20000;

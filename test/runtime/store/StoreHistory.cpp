@@ -22,6 +22,7 @@ StoreHistory::~StoreHistory() {
   if (power)
     power->cut();
   close();
+  slowDevice.reset();
   crashDevice.reset();
   folder.reset();
 }
@@ -77,9 +78,28 @@ void StoreHistory::startDevice() {
   o.depth = 2;
   o.bufferBytes = static_cast<uint32_t>(recordSpan(store_.storeBytes, 4096)) *
                   (1 + pick(3));
-  crashDevice = std::make_unique<CrashDevice>(o);
-  device = crashDevice.get();
+  useDevice(std::make_unique<CrashDevice>(o));
   folder = std::make_unique<CrashFolder>(store_.folder, power.get());
+}
+
+/// Some transfers are late in a third of the lives, so that writers get ahead
+/// of cleaning, or it of them, whatever the machine is busy with.
+void StoreHistory::useDevice(std::unique_ptr<CrashDevice> next) {
+  slowDevice.reset();
+  crashDevice = std::move(next);
+  slowDevice = std::make_unique<FaultDevice>(*crashDevice);
+  device = slowDevice.get();
+  if (pick(3))
+    return;
+  for (uint32_t i = 0; i < 6; ++i) {
+    FaultDevice::Fault late;
+    late.type = FaultDevice::Fault::Slow;
+    late.kind = pick(3) ? IoRequest::Kind::Write : IoRequest::Kind::Read;
+    late.first = pick(200);
+    late.count = 1 + pick(8);
+    late.keep = pick(800);
+    slowDevice->add(late);
+  }
 }
 
 bool StoreHistory::good(const Status &status, const char *what) {
@@ -220,8 +240,7 @@ void StoreHistory::crash() {
   std::string next = base.path.string() + "/" + std::to_string(++lives);
   folder->crashInto(next, seed + 1);
   folder.reset();
-  crashDevice = std::move(after);
-  device = crashDevice.get();
+  useDevice(std::move(after));
   std::filesystem::remove_all(store_.folder);
   store_.folder = next;
   folder = std::make_unique<CrashFolder>(next, power.get());
@@ -241,8 +260,12 @@ void StoreHistory::crash() {
     close();
     verifyRetained();
     open(false);
-    adopt(false);
+    if (store)
+      adopt(false);
   }
+  // Cleaning may have met the end of power at any time since.
+  if (power->gone() && !testing::Test::HasFailure())
+    crash();
 }
 
 void StoreHistory::verifyAll() { verify(*store, current); }
@@ -447,6 +470,23 @@ bool StoreHistory::endCut() {
   return true;
 }
 
+/// At the end nothing may have been left behind: checkpoints hold records,
+/// nobody else.
+void StoreHistory::forgetAll() {
+  for (Reading &r : readings)
+    if (!endRead(r))
+      return;
+  if (cutting && !endCut())
+    return;
+  while (!roots.empty())
+    if (!forgetOldest())
+      return;
+  RowStore::Space space = store->space();
+  if (good(store->failure(), "at the end")) {
+    EXPECT_EQ(space.retained, 0u) << "bytes that nobody holds";
+  }
+}
+
 void StoreHistory::step() {
   switch (pick(10)) {
   case 0:
@@ -511,8 +551,8 @@ void StoreHistory::play() {
     seen.moved += name.rfind("g-moves", 0) == 0;
   if (testing::Test::HasFailure())
     return;
-  // At the end nothing may have been left behind: checkpoints hold records,
-  // nobody else.
+  if (store && !power->gone())
+    forgetAll();
   close();
   power = std::make_unique<PowerSwitch>();
 }

@@ -60,6 +60,7 @@ private:
   uint32_t pick(uint32_t n) { return static_cast<uint32_t>(random() % n); }
   void chooseShape();
   void startDevice();
+  void useDevice(std::unique_ptr<CrashDevice> next);
   void open(bool create);
   void adopt(bool older);
   void close();
@@ -76,6 +77,7 @@ private:
   bool endCut();
   bool writeRoot(const std::vector<Saved> &roots);
   bool forgetOldest();
+  void forgetAll();
   void verifyAll();
   void verify(RowStore &store, const Versions &versions);
   void verifyRetained();
@@ -88,6 +90,7 @@ private:
 
   std::unique_ptr<PowerSwitch> power;
   std::unique_ptr<CrashDevice> crashDevice;
+  std::unique_ptr<FaultDevice> slowDevice; // before it
   std::unique_ptr<CrashFolder> folder;
   Device *device = nullptr;
   RowStoreOptions store_;
