@@ -259,8 +259,12 @@ bool Story::train(Session &s, const Model &m, int end, int checkpointEvery,
     if (open.empty() && writesRowsBefore(step) && next == step) {
       if (!wait())
         return false;
-      if (setRows(s, m, step) != TRC_OK)
-        return failed(s, "write_rows");
+      // A read that fails leaves the rows be, so that it can be tried again.
+      if (setRows(s, m, step) != TRC_OK) {
+        failed(s, "write_rows");
+        if (setRows(s, m, step) != TRC_OK)
+          return false;
+      }
       ++counters.rowsWritten;
     }
     while (next < end && static_cast<int64_t>(open.size()) <= m.lookahead &&
