@@ -374,6 +374,7 @@ Result<Portable> inspect::importRows(const std::string &folder,
       guarded([&] { return Importer(folder, dir, progress).run(*head); });
   if (!s.ok()) {
     (void)dir.wipe({memoryStoreFile});
+    (void)removeFile(dir.path() + "/manifest.json");
     if (made)
       ::rmdir(dir.path().c_str());
     return s;

@@ -82,8 +82,8 @@ constexpr uint64_t storePiece = 256 << 10;
 /// Pieces of append() in flight, and rows of one.
 constexpr uint64_t storeAppends = 4;
 constexpr uint64_t storeAppendRows(uint64_t storeBytes) {
-  uint64_t rows = storePiece / storeBytes;
-  return rows < 16 ? 16 : rows > 1024 ? 1024 : rows;
+  uint64_t rows = (64 << 10) / storeBytes;
+  return rows < 16 ? 16 : rows > 256 ? 256 : rows;
 }
 
 /// Memory that a store holds, without the device's buffers: a location and

@@ -212,7 +212,7 @@ TEST(Planner, MovesTablesWhereTheSlowTierIsTooSmall) {
   // Only one of them, with the space that its log wants.
   p.tiers[1].capacity =
       int64_t(trc::storeGeometry(20000, 80, p.storeSpace).totalBytes(1));
-  p.tiers[0].capacity = 3 << 20;
+  p.tiers[0].capacity = 4 << 20;
   PlanResult r = plan(p);
   ASSERT_TRUE(asPlan(r)) << asError(r)->message;
   EXPECT_LE(bound(p, *asPlan(r), 1), p.tiers[1].capacity);

@@ -96,7 +96,8 @@ TEST(Cleaning, FullIsToldWithTheFill) {
   ASSERT_TRUE(f.checkpoint(2, image).ok());
   s = f.write(even, 3);
   EXPECT_EQ(s.code(), TRC_FULL);
-  EXPECT_EQ(s.message(), "the policy says no");
+  EXPECT_NE(s.message().find("the policy says no"), std::string::npos)
+      << s.message();
   EXPECT_EQ(asked, 2);
   // Nothing is broken: what was there reads, and room helps.
   std::vector<char> out;
