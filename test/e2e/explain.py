@@ -7,7 +7,7 @@ def main():
     source = (ROOT / "examples" / "02-retail" / "model.yaml").read_text()
     with Folder() as folder:
         (folder / "model.yaml").write_text(source)
-        for old, new in (("8MiB", "5MiB"), ("8MiB", "64MiB")):
+        for old, new in (("8MiB", "6MiB"), ("8MiB", "64MiB")):
             edited = source.replace(f"capacity: {old}", f"capacity: {new}")
             expect(edited != source, "the edit did not take")
             (folder / "edited").mkdir(exist_ok=True)
