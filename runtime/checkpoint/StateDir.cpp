@@ -96,11 +96,12 @@ Result<StateSource> StateDir::checkpoint(const std::string &name) const {
   StateSource source;
   source.folder = checkpointPath(name);
   source.name = name;
+  bool gone = removing();
   if (name.empty() || name.find('/') != std::string::npos ||
-      !pathExists(source.folder) || removing()) {
+      !pathExists(source.folder) || gone) {
     std::string have;
     for (const std::string &other : listFolder(folder + "/checkpoints"))
-      if (other.rfind("ckpt-", 0) == 0)
+      if (!gone && other.rfind("ckpt-", 0) == 0)
         have += (have.empty() ? "" : ", ") + other;
     return Status(TRC_NOT_FOUND,
                   "no checkpoint '" + name + "' in '" + folder +

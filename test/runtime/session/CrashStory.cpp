@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "test/runtime/session/CrashStory.h"
 #include "runtime/checkpoint/FileUtil.h"
+#include "runtime/checkpoint/StateDir.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -364,6 +365,15 @@ bool Story::goOn() {
 
 /// Each checkpoint whose root is there is whole.
 std::string Story::checkCheckpoints() const {
+  {
+    // Those of a state that was given up do not count.
+    auto dir = trc::StateDir::open(state, false, false);
+    if (!dir.ok())
+      return "";
+    auto identity = (*dir)->identity();
+    if (identity.ok() && *identity && (*identity)->removing)
+      return "";
+  }
   for (const std::string &name : trc::listFolder(state + "/checkpoints")) {
     if (name.rfind("ckpt-", 0) != 0 ||
         !trc::pathExists(state + "/checkpoints/" + name + "/manifest.json"))
