@@ -173,6 +173,11 @@ trc_status trc_write_rows(trc_session *session, const char *table,
 trc_status trc_read_state(trc_session *session, const char *table, int32_t slot,
                           const int64_t *rows, int64_t count, float *out,
                           trc_error *error);
+/* Sets it; weights and other states are kept. Finite, and sums of squares not
+ * negative. */
+trc_status trc_write_state(trc_session *session, const char *table,
+                           int32_t slot, const int64_t *rows, int64_t count,
+                           const float *values, trc_error *error);
 
 /* A consistent state between two steps: tables, optimizer state, head, step,
  * samples and `blob`. Name: "ckpt-<step>". Keeps the last `keep` (0: all).

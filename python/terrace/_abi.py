@@ -86,6 +86,7 @@ _signatures = {
     "trc_read_rows": [c_void_p, c_char_p, c_void_p, c_int64, c_void_p],
     "trc_write_rows": [c_void_p, c_char_p, c_void_p, c_int64, c_void_p],
     "trc_read_state": [c_void_p, c_char_p, c_int32, c_void_p, c_int64, c_void_p],
+    "trc_write_state": [c_void_p, c_char_p, c_int32, c_void_p, c_int64, c_void_p],
     "trc_checkpoint": [c_void_p, c_void_p, c_uint64, c_uint32],
     "trc_checkpoint_begin": [c_void_p, c_void_p, c_uint64, c_uint32],
     "trc_checkpoint_wait": [c_void_p, c_int32],

@@ -20,11 +20,14 @@ class Table(NamedTuple):
     dim: int
     hashed: bool  #: any 64-bit id is valid
     optimizer: dict
+    dtype: str = "f32"  #: of the rows at rest; what is read and written is float32
 
     #: floats of each optimizer state of a row (docs/numerics.md)
     @property
     def state_widths(self):
-        return {"sgd": [], "adagrad": [self.dim], "rowwise_adagrad": [1], "adam": [self.dim, self.dim]}[self.optimizer["kind"]]
+        dim = self.dim
+        return {"sgd": [], "momentum_sgd": [dim], "adagrad": [dim], "rowwise_adagrad": [1], "adam": [dim, dim], "partial_rowwise_adam": [dim, 1],
+                "lamb": [dim, dim], "ftrl": [dim, dim]}[self.optimizer["kind"]]
 
 
 class Feature(NamedTuple):
@@ -50,7 +53,7 @@ class Plan:
         self.head = raw["head"]["kind"] if raw.get("head") else None
         self.drops_bad_ids = raw["on_bad_id"] == "drop"
         self.tables = {
-            t["name"]: Table(t["name"], t["rows"], t["dim"], t["ids"] == "hash", t["optimizer"])
+            t["name"]: Table(t["name"], t["rows"], t["dim"], t["ids"] == "hash", t["optimizer"], t.get("dtype", "f32"))
             for t in raw["tables"]
         }
         names = list(self.tables)

@@ -134,7 +134,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="terrace import-torchrec", description="Writes the spec of a torch model's embedding collections.")
     parser.add_argument("function", metavar="FILE.py:FUNCTION", help="makes the model; called without arguments")
     parser.add_argument("-o", "--output", metavar="FILE", help="the spec (default: stdout)")
-    parser.add_argument("--optimizer", default="rowwise_adagrad", help="of the rows: sgd, adagrad, rowwise_adagrad or adam")
+    parser.add_argument("--optimizer", default="rowwise_adagrad", help="of the rows, a kind of the spec: sgd, adagrad, rowwise_adagrad, adam, ... (default: rowwise_adagrad)")
     parser.add_argument("--max-ids", type=int, default=64, help="ids of one bag, at most (default: 64)")
     parser.add_argument("--batch", type=int, default=2048, help="samples of a step, at most (default: 2048)")
     parser.add_argument("--model", help="its name (default: the function's)")

@@ -87,7 +87,7 @@ class Session:
         self._inside = {}  # threads in a call
         self._closing = False
         self._abandoned = set()  # tickets to release when their turn comes
-        self._open, self._last = {}, 0  # ticket -> (samples, rows of each output); the newest ticket
+        self._open, self._last = {}, 0  # ticket -> (samples, rows of each output, ids of each weighted feature); the newest ticket
         self._recalls = weakref.WeakSet()  # prefetchers, which may hold submitted batches
         self._owners = weakref.WeakSet()  # collections, which may hold a batch that nobody wants any more
         self._stats_lock = threading.Lock()
@@ -252,9 +252,12 @@ class Session:
                            labels=labels.address if labels is not None else None)
         ticket = c_uint64()
         self._call(self._library.trc_submit, byref(batch), byref(ticket))
-        for feature, (values, offsets, _) in zip(self.features, keep):
-            rows.append(self._output_rows(feature, values, offsets) if feature.pooling == "none" else samples)
-        self._open[ticket.value], self._last = (samples, rows), ticket.value
+        weighted = {}
+        for feature, (values, offsets, weights) in zip(self.features, keep):
+            rows.append(self._remaining(feature, values, offsets) if feature.pooling == "none" else samples)
+            if weights is not None:
+                weighted[feature.name] = self._remaining(feature, values, offsets)
+        self._open[ticket.value], self._last = (samples, rows, weighted), ticket.value
         return ticket.value
 
     def forward(self, ticket, out=None, *, logits=False):
@@ -263,7 +266,7 @@ class Session:
         Without a head: one float32 tensor per feature, [samples, dim] ([ids, dim] for pooling none), any strides; out is a dict by name or a
         list in the model's order, default new numpy arrays in a dict. With a head: the predictions, or with `logits` a pair with them.
         """
-        samples, rows = self._ticket(ticket, "forward")
+        samples, rows, _ = self._ticket(ticket, "forward")
         if self.head is not None:
             made = out if out is not None else (np.empty(samples, np.float32), np.empty(samples, np.float32))[:2 if logits else 1]
             views = [_tensor.view(t, name, writable=True) for t, name in zip(made, ("predictions", "logits"))]
@@ -286,9 +289,13 @@ class Session:
             return made if logits else made[0]
         return made
 
-    def backward(self, ticket, gradients=None, *, grad_scale=1.0):
-        """Applies the step. Without a head: one gradient per feature, shaped as its output; a dict by name or a list."""
-        self._ticket(ticket, "backward")
+    def backward(self, ticket, gradients=None, *, grad_scale=1.0, weight_gradients=None):
+        """Applies the step. Without a head: one gradient per feature, shaped as its output; a dict by name or a list.
+
+        weight_gradients: names of weighted features, or a dict of float32 arrays by name, one number for each id that remains after overflow
+        and on_bad_id. The gradients of those features' weights are written there, and returned as a dict.
+        """
+        known = self._ticket(ticket, "backward")
         if gradients is None:
             arguments, count = None, 0
             if self.head is None:
@@ -299,7 +306,9 @@ class Session:
                 for t, f in zip(self._ordered(gradients, "gradients"), self.features)
             ]
             arguments, count = _tensor.Pointers(views), len(views)
-        options = _abi.BackwardOptions(struct_size=ctypes.sizeof(_abi.BackwardOptions), grad_scale=grad_scale)
+        wanted, pointers = self._weight_gradients(weight_gradients, known[2]) if weight_gradients else (None, None)
+        options = _abi.BackwardOptions(struct_size=ctypes.sizeof(_abi.BackwardOptions), grad_scale=grad_scale,
+                                       weight_gradients=ctypes.addressof(pointers) if pointers else None)
         try:
             self._call(self._library.trc_backward, ticket, arguments.pointers if arguments else None, count, byref(options))
         except BaseException as error:
@@ -307,6 +316,22 @@ class Session:
                 self._end(ticket)
             raise
         self._end(ticket)
+        return wanted
+
+    def _weight_gradients(self, given, counts):
+        """(arrays by name, their addresses in the model's order)."""
+        given = given if isinstance(given, dict) else dict.fromkeys(given)
+        unknown = [str(name) for name in given if name not in counts]
+        if unknown:
+            raise BadArgument(f"weight_gradients of {', '.join(unknown)}: no weighted feature of this model; it has {', '.join(counts) or 'none'}")
+        # Zeros: a step that on_bad_grad skips writes nothing.
+        wanted = {name: np.zeros(counts[name], np.float32) if array is None else array for name, array in given.items()}
+        pointers = (c_void_p * len(self.features))()
+        for name, array in wanted.items():
+            what = f"weight gradient of feature '{name}'"
+            self._room(array, (counts[name], ), what)
+            pointers[self._index[name]] = _tensor.view(array, what, writable=True).address
+        return wanted, pointers
 
     def release(self, ticket):
         """Ends a batch that is not to be applied, before or after its forward."""
@@ -358,10 +383,7 @@ class Session:
     def read_state(self, table, slot, rows, out=None):
         """One optimizer state of rows (docs/numerics.md), as [count, width] float32."""
         info, rows = self._rows(table, rows)
-        widths = info.state_widths
-        if not 0 <= slot < len(widths):
-            raise BadArgument(f"table '{table}' with optimizer {info.optimizer['kind']} has {len(widths)} states, not one with number {slot}")
-        out = self._room(out, (rows.size, widths[slot]), "out")
+        out = self._room(out, (rows.size, self._state_width(info, slot)), "out")
         self._call(self._library.trc_read_state, info.name.encode(), slot, rows.ctypes.data, rows.size,
                    _tensor.view(out, "out", True).address)
         return out
@@ -371,6 +393,19 @@ class Session:
         info, rows = self._rows(table, rows)
         values = self._room(values, (rows.size, info.dim), "values")
         self._call(self._library.trc_write_rows, info.name.encode(), rows.ctypes.data, rows.size, _tensor.view(values, "values").address)
+
+    def write_state(self, table, slot, rows, values):
+        """Sets one optimizer state of rows; weights and other states are kept. With no batch in flight."""
+        info, rows = self._rows(table, rows)
+        values = self._room(values, (rows.size, self._state_width(info, slot)), "values")
+        self._call(self._library.trc_write_state, info.name.encode(), slot, rows.ctypes.data, rows.size, _tensor.view(values, "values").address)
+
+    @staticmethod
+    def _state_width(info, slot):
+        widths = info.state_widths
+        if not 0 <= slot < len(widths):
+            raise BadArgument(f"table '{info.name}' with optimizer {info.optimizer['kind']} has {len(widths)} states, not one with number {slot}")
+        return widths[slot]
 
     # -- checkpoints --------------------------------------------------------------------------------------------------------------------
 
@@ -464,10 +499,20 @@ class Session:
             raise BadArgument(f"{name} is not weighted, but weights were given; `weights: COLUMN` in the spec makes it so")
         return values, offsets, weights
 
-    def _output_rows(self, feature, values, offsets):
-        """Rows of an output of pooling none: the ids that remain after overflow and on_bad_id."""
+    def kept(self, feature, values, offsets):
+        """Which of the ids of a feature's bags remain after overflow and on_bad_id, as a mask; None: all."""
+        feature = self.features[self._index[feature]]
+        return self._kept(feature, _tensor.ids(values, "values"), _tensor.ids(offsets, "offsets"))
+
+    def _remaining(self, feature, values, offsets):
+        """How many ids remain after overflow and on_bad_id."""
+        kept = self._kept(feature, values, offsets)
+        return values.shape[0] if kept is None else int(kept.sum())
+
+    def _kept(self, feature, values, offsets):
+        """Which ids remain after overflow and on_bad_id; None: all."""
         if feature.overflow == "error" and (feature.hashed or not self._plan.drops_bad_ids):
-            return values.shape[0]
+            return None
         ids, ends = _as_numpy(values), _as_numpy(offsets)
         lengths = np.diff(ends)
         place = np.arange(ids.size) - np.repeat(ends[:-1], lengths)
@@ -478,7 +523,7 @@ class Session:
             keep &= place >= np.repeat(lengths - feature.max_ids, lengths)
         if self._plan.drops_bad_ids and not feature.hashed:
             keep &= (ids >= 0) & (ids < feature.rows)
-        return int(keep.sum())
+        return keep
 
     def _ticket(self, ticket, call):
         known = self._open.get(ticket)

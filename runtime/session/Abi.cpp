@@ -175,6 +175,14 @@ trc_status trc_read_state(trc_session *session, const char *table, int32_t slot,
   });
 }
 
+trc_status trc_write_state(trc_session *session, const char *table,
+                           int32_t slot, const int64_t *rows, int64_t count,
+                           const float *values, trc_error *error) {
+  return withSession(session, error, [&](Session &s) {
+    return s.writeState(table, slot, rows, count, values);
+  });
+}
+
 trc_status trc_checkpoint(trc_session *session, const void *blob,
                           uint64_t blob_bytes, uint32_t keep,
                           trc_error *error) {

@@ -49,6 +49,8 @@ public:
                    const float *values);
   Status readState(const char *table, int32_t slot, const int64_t *rows,
                    int64_t count, float *out);
+  Status writeState(const char *table, int32_t slot, const int64_t *rows,
+                    int64_t count, const float *values);
   Status checkpoint(const void *blob, uint64_t bytes, uint32_t keep);
   Status checkpointBegin(const void *blob, uint64_t bytes, uint32_t keep);
   Status checkpointWait(bool block);
@@ -118,6 +120,13 @@ private:
   Status
   forRows(const TablePlan &table, const int64_t *rows, int64_t count,
           const std::function<void(int64_t i, const char *record)> &take);
+  Status findState(const TablePlan &table, int32_t slot, int64_t &begin,
+                   int64_t &width) const;
+  Status forWriting(const char *call, const char *name, const int64_t *rows,
+                    int64_t count, const float *values,
+                    const TablePlan *&table);
+  Status changeRows(const TablePlan &table, const int64_t *rows, int64_t count,
+                    const std::function<void(int64_t i, char *record)> &change);
 
   // Session.cpp
   Status usable() const;

@@ -151,6 +151,22 @@ Status Session::readRows(const char *name, const int64_t *rows, int64_t count,
   });
 }
 
+/// Where a state lies in a record, in bytes, and its floats.
+Status Session::findState(const TablePlan &table, int32_t slot, int64_t &begin,
+                          int64_t &width) const {
+  if (slot < 0 || slot >= table.optimizer.stateCount())
+    return Status(TRC_NOT_FOUND,
+                  "table '" + table.name + "' with optimizer " +
+                      table.optimizer.name + " has " +
+                      std::to_string(table.optimizer.stateCount()) +
+                      " states, not one with number " + std::to_string(slot));
+  begin = stateOffset(table.element, table.dim);
+  for (int32_t s = 0; s < slot; ++s)
+    begin += 4 * table.optimizer.stateWidth(s, table.dim);
+  width = table.optimizer.stateWidth(slot, table.dim);
+  return Status();
+}
+
 Status Session::readState(const char *name, int32_t slot, const int64_t *rows,
                           int64_t count, float *out) {
   Alone alone(producer, trainer);
@@ -160,36 +176,37 @@ Status Session::readState(const char *name, int32_t slot, const int64_t *rows,
   TRC_RETURN_IF_ERROR(findRows(name, rows, count, table));
   if (count && !out)
     return Status(TRC_BAD_ARGUMENT, "out is null");
-  if (slot < 0 || slot >= table->optimizer.stateCount())
-    return Status(TRC_NOT_FOUND,
-                  std::string("table '") + name + "' with optimizer " +
-                      table->optimizer.name + " has " +
-                      std::to_string(table->optimizer.stateCount()) +
-                      " states, not one with number " + std::to_string(slot));
+  int64_t begin = 0, width = 0;
+  TRC_RETURN_IF_ERROR(findState(*table, slot, begin, width));
   TRC_RETURN_IF_ERROR(quiet());
-  int64_t begin = stateOffset(table->element, table->dim) / 4, width = 0;
-  for (int32_t s = 0; s <= slot; ++s) {
-    begin += width;
-    width = table->optimizer.stateWidth(s, table->dim);
-  }
   return forRows(*table, rows, count, [&](int64_t i, const char *record) {
-    std::memcpy(out + i * width, record + begin * 4,
+    std::memcpy(out + i * width, record + begin,
                 static_cast<size_t>(width) * 4);
   });
+}
+
+/// What write_rows and write_state have in common; the table, or why not.
+Status Session::forWriting(const char *call, const char *name,
+                           const int64_t *rows, int64_t count,
+                           const float *values, const TablePlan *&table) {
+  TRC_RETURN_IF_ERROR(usable());
+  if (mode != TRC_TRAIN)
+    return Status(TRC_BAD_ARGUMENT,
+                  std::string(call) +
+                      " in a session that was not opened to train");
+  TRC_RETURN_IF_ERROR(findRows(name, rows, count, table));
+  if (count && !values)
+    return Status(TRC_BAD_ARGUMENT, "values is null");
+  return Status();
 }
 
 Status Session::writeRows(const char *name, const int64_t *rows, int64_t count,
                           const float *values) {
   Alone alone(producer, trainer);
   TRC_RETURN_IF_ERROR(alone.status("write_rows"));
-  TRC_RETURN_IF_ERROR(usable());
-  if (mode != TRC_TRAIN)
-    return Status(TRC_BAD_ARGUMENT,
-                  "write_rows in a session that was not opened to train");
   const TablePlan *table = nullptr;
-  TRC_RETURN_IF_ERROR(findRows(name, rows, count, table));
-  if (count && !values)
-    return Status(TRC_BAD_ARGUMENT, "values is null");
+  TRC_RETURN_IF_ERROR(
+      forWriting("write_rows", name, rows, count, values, table));
   for (int64_t i = 0; i < count * table->dim; ++i)
     if (!std::isfinite(storedValue(table->element, values[i])))
       return Status::badInput(std::string("table '") + name + "', row " +
@@ -202,21 +219,75 @@ Status Session::writeRows(const char *name, const int64_t *rows, int64_t count,
                                        : " is not finite"),
                               "", i / table->dim, i % table->dim, 0);
   TRC_RETURN_IF_ERROR(quiet());
-  GroupRuntime &g = *pipeline->groups[table->group];
+  return changeRows(*table, rows, count, [&](int64_t i, char *record) {
+    encodeWeights(table->element, values + i * table->dim, table->dim, record);
+  });
+}
+
+/// Sums and means of squares, whose root an update takes.
+static bool isOfSquares(const OptimizerPlan &optimizer, int32_t slot) {
+  switch (optimizer.kind) {
+  case OptimizerKind::Sgd:
+  case OptimizerKind::MomentumSgd:
+    return false;
+  case OptimizerKind::Adagrad:
+  case OptimizerKind::RowwiseAdagrad:
+    return true;
+  case OptimizerKind::Adam:
+  case OptimizerKind::PartialRowwiseAdam:
+  case OptimizerKind::Lamb:
+  case OptimizerKind::Ftrl:
+    return slot == 1;
+  }
+  return false;
+}
+
+Status Session::writeState(const char *name, int32_t slot, const int64_t *rows,
+                           int64_t count, const float *values) {
+  Alone alone(producer, trainer);
+  TRC_RETURN_IF_ERROR(alone.status("write_state"));
+  const TablePlan *table = nullptr;
+  TRC_RETURN_IF_ERROR(
+      forWriting("write_state", name, rows, count, values, table));
+  int64_t begin = 0, width = 0;
+  TRC_RETURN_IF_ERROR(findState(*table, slot, begin, width));
+  const bool squares = isOfSquares(table->optimizer, slot);
+  for (int64_t i = 0; i < count * width; ++i)
+    if (!std::isfinite(values[i]) || (squares && values[i] < 0))
+      return Status::badInput(
+          std::string("table '") + name + "', row " +
+              std::to_string(rows[i / width]) + ": state " +
+              std::to_string(slot) + " of " + table->optimizer.name +
+              ", column " + std::to_string(i % width) +
+              (std::isfinite(values[i])
+                   ? " is " + std::to_string(values[i]) +
+                         ", but holds squares, which are not negative"
+                   : " is not finite"),
+          "", i / width, i % width, 0);
+  TRC_RETURN_IF_ERROR(quiet());
+  return changeRows(*table, rows, count, [&](int64_t i, char *record) {
+    std::memcpy(record + begin, values + i * width,
+                static_cast<size_t>(width) * 4);
+  });
+}
+
+/// Whole records are written, so that what `change` leaves alone is kept; the
+/// last change of a row that is named twice wins.
+Status Session::changeRows(
+    const TablePlan &table, const int64_t *rows, int64_t count,
+    const std::function<void(int64_t i, char *record)> &change) {
+  GroupRuntime &g = *pipeline->groups[table.group];
   size_t pitch = static_cast<size_t>(g.plan->slotBytes);
-  // Whole records, so that optimizer state is kept; the last value of a row
-  // that is named twice wins.
   std::vector<char> records(static_cast<size_t>(count) * pitch);
   TRC_RETURN_IF_ERROR(
-      forRows(*table, rows, count, [&](int64_t i, const char *record) {
+      forRows(table, rows, count, [&](int64_t i, const char *record) {
         std::memcpy(records.data() + static_cast<size_t>(i) * pitch, record,
                     pitch);
       }));
   std::vector<std::pair<uint32_t, int64_t>> order;
   for (int64_t i = 0; i < count; ++i) {
-    encodeWeights(table->element, values + i * table->dim, table->dim,
-                  records.data() + static_cast<size_t>(i) * pitch);
-    order.emplace_back(static_cast<uint32_t>(table->rowBase + rows[i]), i);
+    change(i, records.data() + static_cast<size_t>(i) * pitch);
+    order.emplace_back(static_cast<uint32_t>(table.rowBase + rows[i]), i);
   }
   std::sort(order.begin(), order.end());
   // Rows are written in place: nothing may be pending.

@@ -84,12 +84,17 @@ class SessionTest(Scratch):
                     np.add.at(pooled, bag, items[values] * weight[:, None])
                     np.testing.assert_allclose(out[name], pooled, rtol=1e-5, atol=1e-7)
                     np.add.at(total, values, grads[name][bag] * weight[:, None])
-                session.backward(max(session.in_flight), grads)
+                of_weights = session.backward(max(session.in_flight), grads, weight_gradients=["paid"])
+                values, offsets = data["paid"][:2]
+                bag = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+                np.testing.assert_allclose(of_weights["paid"], (items[values] * grads["paid"][bag]).sum(1), rtol=1e-4, atol=1e-6)
                 squares += total**2
                 items -= 0.1 * total / (np.sqrt(squares) + 1e-8)
             np.testing.assert_allclose(session.read_rows("users", range(100)), users, rtol=1e-5, atol=1e-6)
             np.testing.assert_allclose(session.read_rows("items", range(500)), items, rtol=1e-4, atol=1e-5)
-            self.assertEqual(session.read_state("items", 0, range(500)).shape, (500, 3))
+            np.testing.assert_allclose(session.read_state("items", 0, range(500)), squares, rtol=1e-4, atol=1e-6)
+            session.write_state("items", 0, [3, 499], np.float32([[1, 2, 3], [4, 5, 6]]))
+            self.assertEqual(session.read_state("items", 0, [499, 3]).tolist(), [[4, 5, 6], [1, 2, 3]])
             self.assertEqual(session.step, 20)
         with self.load(mode="eval") as session:
             np.testing.assert_allclose(session.read_rows("items", range(500)), items, rtol=1e-4, atol=1e-5)
@@ -124,6 +129,21 @@ class SessionTest(Scratch):
             at = [a.__array_interface__["data"][0] for a in (out["user"], out["cart"], out["seen"], out["paid"].array)]
             self.assertEqual(seen, [at, at])
             self.assertTrue((wide[:, :4] == 7).all() and (wide[:, 8:] == 7).all())
+
+    def test_gradients_of_weights_go_where_they_are_wanted(self):
+        rng = np.random.default_rng(20)
+        with self.load() as session:
+            data = batch(rng)
+            count = data["paid"][0].size
+            ticket = session.submit(data)
+            out = session.forward(ticket)
+            for wrong, words in (({"cart": None}, ["cart", "weighted", "paid"]), ({"paid": np.empty(count + 1, np.float32)}, [f"[{count}]"]),
+                                 ({"paid": np.empty(count)}, ["float64", "float32"])):
+                with self.raises(terrace.BadArgument, *words):
+                    session.backward(ticket, out, weight_gradients=wrong)
+            mine = np.full(count + 2, 7, np.float32)
+            found = session.backward(ticket, out, weight_gradients={"paid": mine[1:-1]})
+            self.assertTrue(found["paid"].base is mine and (mine[[0, -1]] == 7).all() and (mine[1:-1] != 7).all())
 
     def test_bad_input_names_the_place(self):
         rng = np.random.default_rng(3)

@@ -10,7 +10,7 @@ from torch import nn
 import support
 from support import Scratch, bags, np, terrace
 from terrace.torch import EmbeddingBagCollection, EmbeddingBagConfig, EmbeddingCollection, EmbeddingConfig, FusedOptimizer
-from terrace.torch import load_state_dict, prefetch, save_state_dict, state_dict
+from terrace.torch import load_optimizer_state, load_state_dict, prefetch, save_state_dict, state_dict
 
 TABLES = [EmbeddingBagConfig(name="users", num_embeddings=50, embedding_dim=4, feature_names=["user"]),
           EmbeddingBagConfig(name="items", num_embeddings=300, embedding_dim=9, feature_names=["cart", "seen"], pooling="MEAN")]
@@ -135,8 +135,6 @@ class TorchTest(Scratch):
             EmbeddingBagCollection(TABLES, device="cuda")
         with self.raises(terrace.BadArgument, "EmbeddingCollection"):
             EmbeddingBagCollection([EmbeddingBagConfig(5, 2, "t", pooling="NONE")])
-        with self.raises(terrace.CompileError, "f16"):
-            EmbeddingBagCollection([EmbeddingBagConfig(5, 2, "t", data_type="FP16")])
         ebc(data)["user"].sum().backward()
         self.assertIs(ebc.to(torch.float16), ebc)
 
@@ -173,24 +171,136 @@ class TorchTest(Scratch):
         self.assertTrue(torch.equal(self.rows(plain, "items"), self.rows(scaled, "items")))
 
     def test_weight_gradients(self):
-        rng = np.random.default_rng(7)
-        data = batch(rng, weighted=True)
-        tables = [TABLES[0], EmbeddingBagConfig(300, 9, "items", ["cart", "seen"])]
-        plain = self.collection(tables, is_weighted=True, model="plain")
-        data["cart"][2].requires_grad_()
-        with self.raises(terrace.Unsupported, "weight_gradients=True", "detach"):
-            plain(data)
-        ebc = self.collection(tables, is_weighted=True, weight_gradients=True)
-        twin = nn.EmbeddingBag(300, 9, mode="sum", include_last_offset=True, _weight=self.rows(ebc, "items"))
-        other = data["cart"][2].detach().clone().requires_grad_()
-        for _ in range(3):
-            ebc(data)["cart"].square().sum().backward()
-            twin(data["cart"][0], data["cart"][1], other).square().sum().backward()
-            with torch.no_grad():
-                twin.weight -= 0.5 * twin.weight.grad
-                twin.weight.grad = None
-        torch.testing.assert_close(data["cart"][2].grad, other.grad, rtol=1e-5, atol=1e-7)
-        torch.testing.assert_close(self.rows(ebc, "items"), twin.weight.detach(), rtol=1e-5, atol=1e-7)
+        def pooled(pooling, rows, weights, offsets):
+            bags = []
+            for begin, end in zip(offsets[:-1], offsets[1:]):
+                w = weights[begin:end]
+                whole = (w[:, None] * rows[begin:end]).sum(0)
+                divisor = {"SUM": 1, "MEAN": max(1, end - begin), "WEIGHTED_MEAN": w.sum(), "SQRTN": w.square().sum().sqrt()}[pooling]
+                bags.append(whole / divisor if end > begin else whole)
+            return torch.stack(bags)
+
+        for pooling in ("SUM", "MEAN", "WEIGHTED_MEAN", "SQRTN"):
+            rng = np.random.default_rng(7)
+            tables = [EmbeddingBagConfig(50, 4, "users", ["user"], pooling=pooling), EmbeddingBagConfig(300, 9, "items", ["cart", "seen"],
+                                                                                                     pooling=pooling)]
+            ebc = self.collection(tables, is_weighted=True, model=pooling.lower())
+            ebc.grad_scale = 0.25
+            twin = self.rows(ebc, "items").requires_grad_()
+            for _ in range(5):
+                data = batch(rng, weighted=True)
+                for feature in ("cart", "user"):
+                    data[feature][2].requires_grad_()  # those of "seen" want none
+                weights = {f: data[f][2].detach().clone().requires_grad_() for f in data}
+                out = ebc(data)
+                ((out["cart"].square() + 3 * out["seen"]).sum() + out["user"].square().sum()).backward()
+                looked = {f: pooled(pooling, twin[data[f][0]], weights[f], data[f][1]) for f in ("cart", "seen")}
+                (looked["cart"].square() + 3 * looked["seen"]).sum().backward()
+                with torch.no_grad():
+                    twin -= 0.25 * 0.5 * twin.grad
+                    twin.grad = None
+                torch.testing.assert_close(data["cart"][2].grad, weights["cart"].grad, rtol=1e-5, atol=1e-6)
+                self.assertEqual(data["user"][2].grad.shape, data["user"][2].shape)
+                self.assertIsNone(data["seen"][2].grad)
+            torch.testing.assert_close(self.rows(ebc, "items"), twin.detach(), rtol=1e-5, atol=1e-6)
+            self.assertGreater(float(data["cart"][2].grad.abs().max()), 0)
+
+    def test_weights_of_ids_that_are_left_out(self):
+        ebc = self.collection([EmbeddingBagConfig(10, 2, "t", ["f"])], is_weighted=True, on_bad_id="drop")
+        weights = torch.ones(5, requires_grad=True)
+        rows = self.rows(ebc, "t")
+        ebc({"f": (torch.tensor([1, 99, 2, -5, 3]), torch.tensor([0, 3, 5]), weights)})["f"].sum().backward()
+        torch.testing.assert_close(weights.grad, torch.stack([rows[1].sum(), torch.tensor(0.), rows[2].sum(), torch.tensor(0.), rows[3].sum()]))
+
+    def test_types_and_optimizers(self):
+        """Each data type and optimizer of TorchRec's that there is, against the formula where torch has it."""
+        def made(optimizer, word="FP32", **more):
+            return self.collection([EmbeddingBagConfig(30, 5, "t", ["f"], data_type=word)], optimizer=optimizer,
+                                   model=f"m{len(os.listdir())}", **more)
+
+        ids, offsets = torch.tensor([1, 2, 2, 29]), torch.tensor([0, 1, 2, 4])
+        twins = [({"kind": torch.optim.SGD, "lr": 0.1, "momentum": 0.9}, lambda p: torch.optim.SGD(p, 0.1, momentum=0.9)),
+                 ({"kind": torch.optim.AdamW, "lr": 0.1}, lambda p: torch.optim.AdamW(p, 0.1)),
+                 ({"kind": torch.optim.AdamW, "lr": 0.1, "weight_decay": 0}, lambda p: torch.optim.AdamW(p, 0.1, weight_decay=0)),
+                 ({"kind": "adagrad", "lr": 0.1, "weight_decay": 0.1}, lambda p: torch.optim.Adagrad(p, 0.1, eps=1e-8, weight_decay=0.1))]
+        for optimizer, twin in twins:
+            ebc = made(optimizer)
+            weight = self.rows(ebc, "t")[[1, 2, 29]].clone().requires_grad_()  # those that occur: torch moves the others as well
+            theirs = twin([weight])
+            for _ in range(10):
+                theirs.zero_grad()
+                ebc({"f": (ids, offsets)})["f"].square().sum().backward()
+                nn.functional.embedding_bag(torch.tensor([0, 1, 1, 2]), weight, offsets, mode="sum", include_last_offset=True).square().sum().backward()
+                theirs.step()
+            torch.testing.assert_close(self.rows(ebc, "t")[[1, 2, 29]], weight.detach(), rtol=1e-4, atol=1e-5)
+        for kind in ("PARTIAL_ROWWISE_ADAM", "LAMB", "ftrl", "EXACT_SGD"):
+            ebc = made({"kind": kind, "lr": 0.1})
+            before = self.rows(ebc, "t")
+            ebc({"f": (ids, offsets)})["f"].sum().backward()
+            self.assertEqual((self.rows(ebc, "t") != before).any(1).nonzero().flatten().tolist(), [1, 2, 29])
+        with self.raises(terrace.BadArgument, "LARS_SGD", "partial_rowwise_adam"):
+            made("LARS_SGD")
+        with self.raises(terrace.Unsupported, "nesterov"):
+            made({"kind": torch.optim.SGD, "lr": 1, "nesterov": True})
+        for word, element in (("FP16", torch.float16), ("BF16", torch.bfloat16)):
+            ebc = made({"kind": "sgd", "lr": 0.1}, word)
+            self.assertEqual(ebc.notes, [])
+            rows = self.rows(ebc, "t")
+            self.assertTrue(torch.equal(rows, rows.to(element).float()))
+            ebc({"f": (ids, offsets)})["f"].sum().backward()
+            expected = rows.clone()
+            expected[[1, 2, 29]] -= torch.tensor([[0.1], [0.2], [0.1]])
+            self.assertTrue(torch.equal(self.rows(ebc, "t"), expected.to(element).float()))
+            found = state_dict(ebc)["embedding_bags.t.weight"]
+            self.assertEqual(found.dtype, element)
+            self.assertTrue(torch.equal(found, expected.to(element)))
+            save_state_dict(ebc, "half.safetensors")
+            ebc.session.write_rows("t", range(30), torch.zeros(30, 5))
+            report = load_state_dict(ebc, "half.safetensors")
+            self.assertEqual((report.ok, report.converted), (True, []))
+            self.assertTrue(torch.equal(self.rows(ebc, "t"), expected.to(element).float()))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with self.raises(terrace.CompileError, "int8"):
+                made("sgd", "INT8")
+
+    def test_optimizer_state_goes_on(self):
+        """Ten steps in torch, ten here from its tables and sums, against twenty in torch."""
+        rng = np.random.default_rng(13)
+        ebc = self.collection(optimizer={"kind": "adagrad", "lr": 0.1})
+        twin = self.twin(ebc)
+        theirs = torch.optim.Adagrad(twin.parameters(), 0.1, eps=1e-8)
+
+        def step(data):
+            theirs.zero_grad()
+            sum(o.square().sum() for o in self.lookup(twin, data).values()).backward()
+            theirs.step()
+
+        for _ in range(10):
+            step(batch(rng))
+        names = {0: "embedding_bags.users.weight", 1: "embedding_bags.items.weight"}
+        keyed = {"state": {names[k]: v for k, v in theirs.state_dict()["state"].items()}, "param_groups": []}
+        torch.save(keyed, "optimizer.pt")
+        load_state_dict(ebc, {names[i]: p.detach() for i, p in enumerate(twin.parameters())})
+        report = load_optimizer_state(ebc, "optimizer.pt")
+        self.assertTrue(report.ok, str(report))
+        self.assertEqual((len(report.matched), report.unexpected), (2, []))
+        for _ in range(10):
+            data = batch(rng)
+            sum(o.square().sum() for o in ebc(data).values()).backward()
+            step(data)
+        for table in ("users", "items"):
+            torch.testing.assert_close(self.rows(ebc, table), twin["t_" + table].weight.detach(), rtol=1e-5, atol=1e-6)
+        fused = {"state": {"dmp.ebc.embedding_bags.users.weight": {"users.momentum1": torch.ones(50, 4), "users.extra": torch.ones(1)},
+                           "embedding_bags.items.weight": {"items.momentum1": torch.ones(300)}, 7: {}}}
+        report = load_optimizer_state(ebc, fused)
+        self.assertTrue((ebc.session.read_state("users", 0, range(50)) == 1).all())
+        self.assertIn("[300]", str(report))
+        self.assertEqual(len(report.unexpected), 2)
+        with self.raises(terrace.BadInput, "row 0", "not negative"):
+            ebc.session.write_state("users", 0, [0], -torch.ones(1, 4))
+        with self.raises(terrace.BadArgument, "no dict 'state'"):
+            load_optimizer_state(ebc, {"a": 1})
 
     def test_prefetch_computes_the_same(self):
         rng = np.random.default_rng(8)

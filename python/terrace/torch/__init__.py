@@ -11,10 +11,11 @@ docs/torchrec.md tells the differences.
 from .configs import EmbeddingBagConfig, EmbeddingConfig
 from .loader import prefetch
 from .modules import EmbeddingBagCollection, EmbeddingCollection, FusedOptimizer
+from .optimizer_state import load_optimizer_state
 from .state import LoadReport, load_state_dict, save_state_dict, state_dict
 from .tensors import KeyedTensor
 
 __all__ = [
     "EmbeddingBagCollection", "EmbeddingBagConfig", "EmbeddingCollection", "EmbeddingConfig", "FusedOptimizer", "KeyedTensor", "LoadReport",
-    "load_state_dict", "prefetch", "save_state_dict", "state_dict"
+    "load_optimizer_state", "load_state_dict", "prefetch", "save_state_dict", "state_dict"
 ]

@@ -63,8 +63,12 @@ _poolings = {"SUM": "sum", "MEAN": "mean", "NONE": "none", "WEIGHTED_MEAN": "wei
 # TorchRec's, FBGEMM's and torch's names of what the spec has; classes go by their name.
 _optimizers = {
     "sgd": "sgd", "exactsgd": "sgd", "adagrad": "adagrad", "exactadagrad": "adagrad", "rowwiseadagrad": "rowwise_adagrad",
-    "exactrowwiseadagrad": "rowwise_adagrad", "adam": "adam", "sparseadam": "adam"
+    "exactrowwiseadagrad": "rowwise_adagrad", "adam": "adam", "sparseadam": "adam", "adamw": "adam", "momentumsgd": "sgd",
+    "partialrowwiseadam": "partial_rowwise_adam", "lamb": "lamb", "ftrl": "ftrl"
 }
+_hypers = ("lr", "eps", "beta1", "beta2", "beta", "l1", "l2", "momentum", "weight_decay", "weight_decay_mode", "clip_norm")
+# Word of a class -> what it does that a spec must say.
+_decoupled = {"adamw": 0.01, "partialrowwiseadam": 0}
 _hyper = {"learning_rate": "lr"}
 
 
@@ -88,22 +92,29 @@ def optimizer_spec(optimizer, **hyper):
     """A spec's optimizer from a name, a dict, or the class of an optimizer of torch, TorchRec or FBGEMM with its keywords."""
     if isinstance(optimizer, dict):
         kind, hyper = optimizer.get("kind"), {**{k: v for k, v in optimizer.items() if k != "kind"}, **hyper}
-    elif isinstance(optimizer, str):
-        kind = optimizer
     else:
-        kind = getattr(optimizer, "name", None) or getattr(optimizer, "__name__", type(optimizer).__name__)
-    known = _optimizers.get(re.sub(r"[^a-z]", "", str(kind).lower()))
+        kind = optimizer
+    words = isinstance(kind, str)
+    if not words:
+        kind = getattr(kind, "name", None) or getattr(kind, "__name__", type(kind).__name__)
+    word = re.sub(r"[^a-z]", "", str(kind).lower())
+    known = _optimizers.get(word)
     if known is None:
-        raise BadArgument(f"optimizer {kind!r} is not known; sgd, adagrad, rowwise_adagrad or adam")
+        raise BadArgument(f"optimizer {kind!r} is not known; {', '.join(dict.fromkeys(_optimizers.values()))} are")
     result = {"kind": known}
+    # torch's AdamW, and FBGEMM's class of that name; the spec's own word means the spec's own default.
+    if word in _decoupled and not (words and word == "partialrowwiseadam"):
+        decay = hyper.get("weight_decay", _decoupled[word])
+        if decay:
+            result.update(weight_decay=decay, weight_decay_mode="decoupled")
     for key, value in hyper.items():
         key = _hyper.get(key, key)
         if key == "betas":
             result["beta1"], result["beta2"] = value
-        elif key in ("lr", "eps", "beta1", "beta2", "momentum", "weight_decay"):
+        elif key in _hypers:
             result[key] = value
         elif value:
-            raise Unsupported(f"optimizer {known} has no {key}; lr, eps, betas, momentum and weight_decay are known")
+            raise Unsupported(f"optimizer {known} has no {key}; betas, {', '.join(_hypers)} are known")
     return result
 
 
@@ -164,7 +175,8 @@ def convert(configs, *, weighted=False, pooled=True, optimizer="rowwise_adagrad"
                  "optimizer": optimizer_spec(chosen)}
         if _types.get(word, "f32") != "f32":
             table["dtype"] = _types[word]
-            notes.append(f"table '{config.name}': {word} tables are compiled later; `dtype: f32` runs today")
+            if word.startswith("INT"):
+                notes.append(f"table '{config.name}': {word} tables are compiled later; f32, f16 and bf16 run today")
         tables.append(table)
         pooling = _poolings.get(_word(getattr(config, "pooling", "SUM")) if pooled else "NONE")
         if pooling is None:

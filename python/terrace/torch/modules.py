@@ -43,7 +43,7 @@ class _Call:
 
     def __init__(self, module, ticket, out):
         self.module, self.ticket, self.out, self.over = module, ticket, out, False
-        self.weights = []  # (feature's place, weights, values of its rows, offsets)
+        self.weights = []  # by weighted feature: (its place, count, which of its ids remain); those whose weights want a gradient
 
     def backward(self, gradients):
         if torch.is_grad_enabled():
@@ -51,8 +51,9 @@ class _Call:
         if self.over:
             raise OutOfOrder("a second backward through the same batch (retain_graph=True): its rows were updated by the first; add the losses "
                              "and call backward once, or run forward again")
-        self.module._backward(self.ticket, gradients)
+        of_weights = self.module._backward(self, gradients)
         self.over = True
+        return of_weights
 
 
 class _Batch:
@@ -70,10 +71,7 @@ class _Lookup(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *gradients):
-        call = ctx.call
-        of_weights = call.module._weight_gradients(call, gradients)
-        call.backward(gradients)
-        return (None, None, *of_weights)
+        return (None, None, *ctx.call.backward(gradients))
 
 
 class _Collection(nn.Module):
@@ -81,7 +79,7 @@ class _Collection(nn.Module):
     _group = "embedding_bags"
 
     def __init__(self, tables=None, is_weighted=False, device=None, *, spec=None, library=None, optimizer="rowwise_adagrad", batch_size=2048,
-                 max_ids=64, ids_per_batch=None, weight_gradients=False, memory=None, plan=None, model=None, state=None, mode="train",
+                 max_ids=64, ids_per_batch=None, memory=None, plan=None, model=None, state=None, mode="train",
                  fresh=False, from_checkpoint=None, init_from=None, threads=0, log=None, **set):
         """tables: TorchRec's configs or ours; or a spec (dict, path or text) without a head; or a library that is compiled already.
 
@@ -102,13 +100,7 @@ class _Collection(nn.Module):
             self.notes, outputs = made.notes, made.outputs
             for note in self.notes:
                 warnings.warn(f"not carried over from the configs: {note}")
-            features = made.features
-            if weight_gradients:  # the rows themselves come along, for their products with the outputs' gradients
-                features = features + [{**f, "name": f["name"] + ".rows", "column": f.get("column", f["name"]), "pooling": "none"}
-                                       for f in features if f.get("weights")]
-                for feature in features[len(outputs):]:
-                    del feature["weights"]
-            spec = {"model": model, "batch": {"size": batch_size}, "tables": made.tables, "features": features}
+            spec = {"model": model, "batch": {"size": batch_size}, "tables": made.tables, "features": made.features}
             if ids_per_batch is not None:
                 spec["batch"]["max_ids"] = ids_per_batch
             for key, value in (("memory", memory), ("plan", plan)):
@@ -144,16 +136,13 @@ class _Collection(nn.Module):
         if outputs is None:
             outputs = [configs.Output(f.name, f.column, f.name) for f in self.session.features]
         self._outputs = outputs
-        infos = self.session.features[:len(outputs)]
+        infos = self.session.features
         if any((f.pooling == "none") == self._pooled for f in infos):
             raise BadArgument("pooling none goes with EmbeddingCollection, every other with EmbeddingBagCollection: this model mixes them"
                               if len({f.pooling == "none" for f in infos}) > 1 else
                               f"this model has {'no pooling' if self._pooled else 'pooling'}; use "
                               f"{'EmbeddingCollection' if self._pooled else 'EmbeddingBagCollection'}")
         self._dims = [f.dim for f in infos]
-        self._twins = {}  # place of a weighted feature -> that of its rows
-        for i, f in enumerate(self.session.features[len(outputs):], len(outputs)):
-            self._twins[next(k for k, g in enumerate(infos) if g.name == f.name[:-len(".rows")])] = i
 
     # -- TorchRec's view ----------------------------------------------------------------------------------------------------------------
 
@@ -185,8 +174,6 @@ class _Collection(nn.Module):
             elif weights is None:
                 raise BadArgument(f"feature '{output.feature}' is weighted, but the batch has no weights for it")
             given.append((values, offsets, weights))
-        for place in self._twins:
-            given.append((*given[place][:2], None))
         return self.session.submit(given)
 
     def settle(self):
@@ -217,7 +204,7 @@ class _Collection(nn.Module):
         session, own = self.session, ticket is None
         if own:
             ticket = self._submit(bags)
-        samples, rows = session._ticket(ticket, "forward")
+        samples, rows, _ = session._ticket(ticket, "forward")
         out, views = self._allocate(samples, rows)
         try:
             session.forward(ticket, views)
@@ -225,55 +212,42 @@ class _Collection(nn.Module):
             if own:  # nobody else knows the ticket
                 session.abandon(ticket)
             raise
-        weights = [w for w in (bags.of(o.feature)[2] for o, f in zip(self._outputs, session.features) if f.weights is not None)
-                   if isinstance(w, torch.Tensor) and w.requires_grad]
         if not (torch.is_grad_enabled() and self.training and session.mode == "train"):
             session.release(ticket)
             return bags, out
-        if weights and not self._twins:
-            session.abandon(ticket)
-            raise Unsupported("gradients to per-sample weights are only computed where asked: weight_gradients=True of the collection; else "
-                              "detach() the weights")
         call = _Call(self, ticket, out)
         inputs = []
-        for place, twin in self._twins.items():
-            values, offsets, weight = bags.of(self._outputs[place].feature)
-            call.weights.append((place, views[twin], offsets))
-            inputs.append(weight)
+        for output, feature in zip(self._outputs, session.features):
+            values, offsets, weight = bags.of(output.feature)
+            if feature.weights is not None and isinstance(weight, torch.Tensor) and weight.requires_grad:
+                call.weights.append((feature.name, len(weight), session.kept(feature.name, values, offsets)))
+                inputs.append(weight)
         self._batch.live = (ticket, weakref.ref(call))
         return bags, list(_Lookup.apply(call, self._anchor, *inputs))
 
-    def _backward(self, ticket, gradients):
-        session = self.session
+    def _backward(self, call, gradients):
+        """Applies the step; the gradients of the weights that want one."""
+        session, ticket = self.session, call.ticket
         scale = self.fused_optimizer.scale()
         if scale != self._batch.scale:
             session.set_lr(scale)
             self._batch.scale = scale
-        views = self._split(gradients)
-        for place, twin in self._twins.items():
-            rows = session._ticket(ticket, "backward")[1][twin]
-            views.append(torch.zeros(1).expand(rows, self._dims[place]))
+        found = {name: torch.zeros(count if kept is None else int(kept.sum())) for name, count, kept in call.weights}
         try:
-            session.backward(ticket, views, grad_scale=self.grad_scale)
+            session.backward(ticket, self._split(gradients), grad_scale=self.grad_scale, weight_gradients=found)
         finally:
             if self._batch.live is not None and self._batch.live[0] == ticket:
                 self._batch.live = None
             session.abandon(ticket)  # where it failed
-
-    def _weight_gradients(self, call, gradients):
-        if not call.weights:
-            return ()
-        views, result = self._split(gradients), []
-        for place, rows, offsets in call.weights:
-            lengths = offsets[1:] - offsets[:-1]
-            per_id = torch.repeat_interleave(views[place], lengths, dim=0)
-            products = (rows * per_id).sum(1)
-            pooling = self.session.features[place].pooling
-            if pooling == "mean":
-                products = products / torch.repeat_interleave(lengths, lengths)
-            elif pooling != "sum":
-                raise Unsupported(f"gradients to the weights of pooling {pooling}; sum and mean have them")
-            result.append(products)
+        result = []
+        for name, count, kept in call.weights:
+            gradient = found[name]
+            if self.grad_scale != 1.0:  # that of the rows alone: this one goes on to parameters whose loss is still scaled
+                gradient = gradient / self.grad_scale
+            if kept is not None:  # ids that were left out have no part in the loss
+                gradient, some = torch.zeros(count), gradient
+                gradient[torch.from_numpy(kept)] = some
+            result.append(gradient)
         return result
 
     # -- state --------------------------------------------------------------------------------------------------------------------------
@@ -315,7 +289,6 @@ class EmbeddingBagCollection(_Collection):
     def _allocate(self, samples, rows):
         whole = torch.empty((samples, sum(self._dims)), dtype=torch.float32)
         views = list(torch.split(whole, self._dims, dim=1))
-        views += [torch.empty((rows[t], self._dims[p]), dtype=torch.float32) for p, t in self._twins.items()]
         return [whole], views
 
     def _split(self, gradients):
@@ -336,7 +309,7 @@ class EmbeddingCollection(_Collection):
     _group = "embeddings"
 
     def __init__(self, tables=None, device=None, need_indices=False, **options):
-        if options.get("is_weighted") or options.get("weight_gradients"):
+        if options.get("is_weighted"):
             raise BadArgument("an EmbeddingCollection has no weights: nothing is pooled")
         super().__init__(tables, device=device, **options)
         self._need_indices = need_indices

@@ -16,6 +16,7 @@ import torch
 from ..errors import BadArgument, Corrupt, NotFound
 
 _chunk_bytes = 4 << 20
+_element = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
 
 class LoadReport:
@@ -32,7 +33,7 @@ class LoadReport:
     def __str__(self):
         lines = [f"{len(self.matched)} matched"] + [f"  {m}" for m in self.matched]
         for title, names in (("missing (rows stay as they are)", self.missing), ("not of this model", self.unexpected),
-                             ("in another shape (not loaded)", self.mismatched), ("converted to f32", self.converted)):
+                             ("in another shape (not loaded)", self.mismatched), ("of another type (converted)", self.converted)):
             if names:
                 lines += [f"{len(names)} {title}"] + [f"  {n}" for n in names]
         return "\n".join(lines)
@@ -65,6 +66,11 @@ def chunks(session, table):
         yield begin, session.read_rows(table, np.arange(begin, begin + len(part)), part)
 
 
+def _pieces(session, table, element):
+    for _, part in chunks(session, table):
+        yield torch.from_numpy(part).to(element).view(torch.uint8).numpy()
+
+
 def state_dict(model, folder=None):
     """The model's state_dict with the tables in it, as a TorchRec model has it. With no batch in flight.
 
@@ -75,12 +81,14 @@ def state_dict(model, folder=None):
         session = collection.session
         session.recall()
         for table, info in session.tables.items():
+            element = _element[info.dtype]  # what a row holds fits exactly
             with tempfile.TemporaryFile(dir=folder or session.state) as file:
-                file.truncate(info.rows * info.dim * 4)
-                whole = np.memmap(file, np.float32, "r+", shape=(info.rows, info.dim))
+                size = info.rows * info.dim * (4 if info.dtype == "f32" else 2)
+                file.truncate(size)
+                whole = torch.from_numpy(np.memmap(file, np.uint8, "r+", shape=(size, ))).view(element).reshape(info.rows, info.dim)
                 for begin, part in chunks(session, table):
-                    whole[begin:begin + len(part)] = part
-            result[prefix + _key(collection, table)] = torch.from_numpy(whole)
+                    whole[begin:begin + len(part)] = torch.from_numpy(part)
+            result[prefix + _key(collection, table)] = whole
     dense = torch.nn.Module.state_dict(model)
     marks = {prefix + "_extra_state" for prefix, _ in _collections(model)}
     result.update((k, v) for k, v in dense.items() if k not in marks)
@@ -105,8 +113,9 @@ def save_state_dict(model, path):
         session = collection.session
         session.recall()
         for table, info in session.tables.items():
-            add(prefix + _key(collection, table), "F32", (info.rows, info.dim), info.rows * info.dim * 4,
-                (part for _, part in chunks(session, table)))
+            element = _element[info.dtype]
+            add(prefix + _key(collection, table), names[element], (info.rows, info.dim), info.rows * info.dim * (4 if info.dtype == "f32" else 2),
+                _pieces(session, table, element))
     for name, value in dense.items():
         if name in marks:
             continue
@@ -228,8 +237,8 @@ def load_into(collection, found):
                 part = tensor[begin:begin + count].detach().to("cpu", torch.float32).contiguous()
                 session.write_rows(table, np.arange(first + begin, first + begin + len(part)), part)
                 done += len(part)
-        if kind is not None and kind is not torch.float32:
-            report.converted.append(f"{key} from {kind}")
+        if kind is not None and kind is not _element[info.dtype]:
+            report.converted.append(f"{key} from {kind} to {info.dtype}")
         report.matched.append(key if done == info.rows else f"{key} ({done} of {info.rows} rows)")
     report.unexpected = [k for k in found if k not in used and not k.endswith("_extra_state")]
     return report
@@ -238,7 +247,7 @@ def load_into(collection, found):
 def load_state_dict(model, source, *, dense=True):
     """Loads tables, and with `dense` the other parameters, from a TorchRec model's state_dict, a .safetensors file or a file of torch.save.
 
-    Optimizer state of the rows stays as it is. Returns a LoadReport; what is missing or has another shape does not stop the rest.
+    Optimizer state of the rows stays as it is: load_optimizer_state sets it. Returns a LoadReport; what is missing or has another shape does not stop the rest.
     """
     found, total, used = _source(source), LoadReport(), set()
     for prefix, collection in _collections(model):

@@ -506,6 +506,57 @@ TEST_F(AbiTest, WriteRowsThenReadThem) {
   }
 }
 
+TEST_F(AbiTest, WriteStateThenReadIt) {
+  for (bool cached : {false, true}) {
+    Model m = weighted();
+    m.tables[0].optimizer = adagrad();
+    m.cached = {cached};
+    Artifact artifact(m);
+    std::string state = folder / (cached ? "c" : "m");
+    std::vector<float> sums = {1, 2, 3, 4, 5, 6, 7, 0}, read(8), rowsBefore(8),
+                       rowsAfter(8);
+    int64_t rows[] = {1, 19}; // one that was trained, one that never was
+    {
+      Session s;
+      ASSERT_EQ(TRC_OK, s.open(artifact, state));
+      Batch b = good();
+      trc_ticket t = 0;
+      ASSERT_EQ(TRC_OK, s.submit(b, t));
+      EXPECT_EQ(TRC_OUT_OF_ORDER, trc_write_state(s.get(), "a", 0, rows, 2,
+                                                  sums.data(), &s.error));
+      ASSERT_EQ(TRC_OK, s.forward(t));
+      ASSERT_EQ(TRC_OK, s.backward(t, gradientsFor(s)));
+      ASSERT_EQ(TRC_OK, trc_read_rows(s.get(), "a", rows, 2, rowsBefore.data(),
+                                      &s.error));
+      ASSERT_EQ(TRC_OK, trc_write_state(s.get(), "a", 0, rows, 2, sums.data(),
+                                        &s.error))
+          << s.error.message;
+      std::vector<float> bad = sums;
+      bad[6] = -1;
+      EXPECT_EQ(TRC_BAD_INPUT, trc_write_state(s.get(), "a", 0, rows, 2,
+                                               bad.data(), &s.error));
+      EXPECT_NE(nullptr, std::strstr(s.error.message, "row 19"))
+          << s.error.message;
+      bad[6] = std::nanf("");
+      EXPECT_EQ(TRC_BAD_INPUT, trc_write_state(s.get(), "a", 0, rows, 2,
+                                               bad.data(), &s.error));
+      EXPECT_EQ(TRC_NOT_FOUND, trc_write_state(s.get(), "a", 1, rows, 2,
+                                               sums.data(), &s.error));
+      EXPECT_EQ(TRC_BAD_ARGUMENT,
+                trc_write_state(s.get(), "a", 0, rows, 2, nullptr, &s.error));
+      ASSERT_EQ(TRC_OK, s.close()) << s.error.message;
+    }
+    Session s;
+    ASSERT_EQ(TRC_OK, s.open(artifact, state)) << s.error.message;
+    ASSERT_EQ(TRC_OK,
+              trc_read_state(s.get(), "a", 0, rows, 2, read.data(), &s.error));
+    EXPECT_EQ(sums, read);
+    ASSERT_EQ(TRC_OK,
+              trc_read_rows(s.get(), "a", rows, 2, rowsAfter.data(), &s.error));
+    EXPECT_EQ(rowsBefore, rowsAfter);
+  }
+}
+
 #if !defined(__SANITIZE_THREAD__)
 TEST_F(AbiTest, AForkedChildIsTurnedAway) {
   Artifact artifact(weighted());
