@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <tuple>
 
 using namespace trc;
 
@@ -273,7 +272,9 @@ Status RowStore::Impl::writeMoves(std::vector<Move> &moved, uint64_t last) {
   }
   std::sort(moved.begin(), moved.end(), [&](const Move &a, const Move &b) {
     uint32_t ageA = latest - a.toGeneration, ageB = latest - b.toGeneration;
-    return std::tie(a.row, ageB, a.from) < std::tie(b.row, ageA, b.from);
+    if (a.row != b.row)
+      return a.row < b.row;
+    return ageA != ageB ? ageA > ageB : a.from < b.from;
   });
   uint64_t number = nextMoves++;
   IndexHeader header = indexHeader(IndexKind::Moves, number);

@@ -10,7 +10,8 @@
 //   Base, Delta  rows    row, place      (base, dense: place + 1 or 0, by row)
 //                late    row, place      replaces what `rows` says
 //                segments  segment, generation; all that the image names
-//   Moves        rows    row, old place, its generation, new place, generation
+//   Moves        rows    row, old place, its generation, new place, generation;
+//                        a row's in the order in which they were made
 //
 // Written under a temporary name and renamed when durable. Not thread-safe.
 //
