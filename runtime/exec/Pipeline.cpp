@@ -203,6 +203,10 @@ void Pipeline::poison(Status status) {
     }
   }
   executor.interrupt();
+  // The lanes store nothing any more, so a checkpoint must not wait for them.
+  for (auto &g : groups)
+    if (g->store)
+      g->store->interruptCut();
 }
 
 Status Pipeline::poisonStatus() const {

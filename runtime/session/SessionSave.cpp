@@ -178,8 +178,12 @@ Status Session::save() {
 
 /// Ends the thread of the last checkpoint; its failure is reported once.
 Status Session::joinCheckpoint() {
-  if (committer.joinable())
+  if (committer.joinable()) {
+    if (pipeline->executor.interrupted())
+      for (auto &g : pipeline->groups)
+        g->store->interruptCut();
     committer.join();
+  }
   Status s = std::move(commitStatus);
   commitStatus = Status();
   return s;

@@ -380,6 +380,17 @@ void RowStore::keepCut() {
     (void)removeFile(s.options.folder + "/" + name);
 }
 
+void RowStore::interruptCut() {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  Cut &cut = impl->cut;
+  if (!cut.active || cut.finished || !cut.failure.ok())
+    return;
+  cut.failure =
+      Status(TRC_CANCELLED, impl->name() + ": checkpoint " +
+                                std::to_string(cut.id) + " was interrupted");
+  impl->changed.notify_all();
+}
+
 void RowStore::dropCut() {
   Impl &s = *impl;
   std::vector<std::string> unused;

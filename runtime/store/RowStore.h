@@ -198,6 +198,9 @@ public:
   Status finishCut(Image &image);
   /// The root that names the image is durable.
   void keepCut();
+  /// Pending rows will not come any more: finishCut() fails, now or later. A
+  /// cut that is finished stays. From any thread.
+  void interruptCut();
   /// The cut was given up: what it holds is free again. The next one writes a
   /// base.
   void dropCut();

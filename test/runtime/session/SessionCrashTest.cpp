@@ -187,7 +187,7 @@ TEST(SessionCrashTest, StoriesComeToEverything) {
 }
 
 TEST(SessionCrashTest, AnyLossLeavesARootBetweenReturnedAndStarted) {
-  uint64_t count = number("TERRACE_CRASH_POINTS", 200), wrong = 0;
+  uint64_t count = number("TERRACE_CRASH_POINTS", 100), wrong = 0;
   uint64_t first = number("TERRACE_CRASH_SEED", 0);
   for (uint64_t seed = first; seed < first + count; ++seed)
     if (std::string what = loseAt(seed); !what.empty()) {
@@ -199,7 +199,7 @@ TEST(SessionCrashTest, AnyLossLeavesARootBetweenReturnedAndStarted) {
 }
 
 TEST(SessionCrashTest, AnyFaultIsACleanError) {
-  uint64_t count = number("TERRACE_CRASH_POINTS", 200) / 4, wrong = 0, hit = 0;
+  uint64_t count = number("TERRACE_CRASH_POINTS", 100) / 4, wrong = 0, hit = 0;
   uint64_t first = number("TERRACE_CRASH_SEED", 0);
   for (uint64_t seed = first; seed < first + count; ++seed)
     if (std::string what = failAt(seed, hit); !what.empty()) {
