@@ -77,6 +77,9 @@ Status Session::finishCommit(Commit &c) {
     return writeBlob(*begun, "blob.bin", c.blob, m);
   }();
   pipeline->endCut();
+  // What ended the session also ended this; it has the file and the row.
+  if (!s.ok() && s.code() == TRC_CANCELLED && pipeline->poisoned())
+    s = pipeline->poisonStatus();
   std::lock_guard<std::mutex> lock(rootsMutex);
   std::vector<uint64_t> gone; // roots that this one takes the place of
   bool inDoubt = false;
