@@ -158,6 +158,9 @@ def _flat(values, seen, what):
 class Pointers:
     """DLTensors of one call, and what they point to."""
 
+    def __len__(self):
+        return len(self.tensors)
+
     def __init__(self, views):
         count = len(views)
         self.views = views  # keeps the memory
@@ -183,3 +186,46 @@ class Pointers:
                 tensor.strides = numbers_at
                 numbers_at += ndim * 8
             addresses[i] = tensors_at + i * size
+
+
+class Columns:
+    """Column ranges of a compact float32 matrix, side by side, as the tensors of a call.
+
+    All but the address is made once for a number of rows: a tensor at a time, a step of many features would be mostly this.
+    """
+
+    def __init__(self, rows, widths):
+        count, total = len(widths), sum(widths)
+        self.rows, self.total = rows, total
+        self._numbers = np.array([(rows, width, total, 1) for width in widths], np.int64)
+        tensors, at = (_abi.DLTensor * count)(), self._numbers.ctypes.data
+        for i, tensor in enumerate(tensors):
+            tensor.device_type, tensor.ndim = _abi.CPU, 2
+            tensor.code, tensor.bits, tensor.lanes = _abi.FLOAT, 32, 1
+            tensor.shape, tensor.strides = at + 32 * i, at + 32 * i + 16
+        self._words = np.frombuffer(tensors, np.uint64).reshape(count, -1)  # the first word is the address
+        self._starts = np.cumsum([0, *widths[:-1]], dtype=np.uint64) * np.uint64(4)
+        self._places = np.arange(count, dtype=np.uint64) * np.uint64(ctypes.sizeof(_abi.DLTensor))
+
+    def of(self, seen):
+        """Those of the matrix `seen`, or None where it is not such a matrix."""
+        if (seen.code, seen.bits) != (_abi.FLOAT, 32) or tuple(seen.shape) != (self.rows, self.total) or not seen.compact:
+            return None
+        return Placed(self, seen)
+
+
+class Placed:
+    """Columns of one matrix; stands for Pointers. A copy of its own, as another thread may be in a call, too."""
+
+    __slots__ = ("views", "tensors", "pointers", "_at", "_columns")
+
+    def __init__(self, columns, seen):
+        self.views = [seen]  # keeps the memory
+        self._columns = columns
+        self.tensors = columns._words.copy()
+        self.tensors[:, 0] = columns._starts + np.uint64(seen.address)
+        self._at = columns._places + np.uint64(self.tensors.ctypes.data)
+        self.pointers = self._at.ctypes.data
+
+    def __len__(self):
+        return len(self.tensors)
