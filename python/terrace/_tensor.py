@@ -155,6 +155,43 @@ def _flat(values, seen, what):
     raise BadArgument(f"{what} is not contiguous")
 
 
+_bags_type = np.dtype([(name, np.dtype("u8" if kind is c_void_p else kind)) for name, kind in _abi.Bags._fields_])
+
+
+def block(values, offsets, weights, sizes, places, weighted):
+    """(the structs of bags that lie side by side, a function for views of the values and offsets of one): see Session.submit_block.
+
+    weighted: which of the features have weights. The structs do not keep the memory; the function does.
+    """
+    values, matrix = ids(values, "values"), view(offsets, "offsets")
+    if matrix.code != _abi.INT or matrix.bits not in (32, 64) or not matrix.compact or len(matrix.shape) != 2:
+        raise BadArgument(f"offsets are {matrix.type_name()} {list(matrix.shape)}; a contiguous matrix of int32 or int64 is needed")
+    sizes, places = np.asarray(sizes, np.int64), np.asarray(places, np.int64)
+    if len(sizes) != matrix.shape[0] or sizes.min(initial=0) < 0 or sizes.sum() != values.shape[0]:
+        raise BadArgument(f"{len(sizes)} sizes that add up to {sizes.sum()}; offsets has {matrix.shape[0]} rows, and there are {values.shape[0]} ids")
+    if ((places < 0) | (places >= len(sizes))).any():
+        raise BadArgument(f"places {places.tolist()}; there are {len(sizes)} bags")
+    starts = np.cumsum(sizes) - sizes
+    width, bags = matrix.shape[1], (_abi.Bags * len(places))()
+    slots, keep = np.frombuffer(bags, _bags_type), (values, matrix)
+    slots["values"] = starts[places] * (values.bits // 8) + values.address
+    slots["offsets"] = places * (width * matrix.bits // 8) + matrix.address
+    slots["value_count"] = sizes[places]
+    slots["value_bits"], slots["offset_bits"] = values.bits, matrix.bits
+    if weighted:
+        seen = floats(weights, "weights")
+        if seen.shape != values.shape:
+            raise BadArgument(f"{values.shape[0]} ids, but {seen.shape[0]} weights")
+        slots["weights"][weighted] = starts[places[weighted]] * 4 + seen.address
+        keep += (seen, )
+
+    def bag(i):
+        return (View(int(slots["values"][i]), (int(slots["value_count"][i]), ), None, values.code, values.bits, keep),
+                View(int(slots["offsets"][i]), (width, ), None, matrix.code, matrix.bits, keep))
+
+    return bags, bag
+
+
 class Pointers:
     """DLTensors of one call, and what they point to."""
 

@@ -22,8 +22,6 @@ from . import _abi, _tensor, artifact, blob
 from .errors import BadArgument, Error, OutOfOrder, WouldBlock
 
 _open_sessions = weakref.WeakSet()
-# _abi.Bags for numpy: all features of a batch at once.
-_bags_type = np.dtype([(name, np.dtype("u8" if kind is c_void_p else kind)) for name, kind in _abi.Bags._fields_])
 
 
 def _close_all():
@@ -259,31 +257,8 @@ class Session:
 
         offsets: one row for each k, from 0 each. What KeyedJaggedTensors have; a fraction of the cost of a view for each.
         """
-        values, matrix = _tensor.ids(values, "values"), _tensor.view(offsets, "offsets")
-        if matrix.code != _abi.INT or matrix.bits not in (32, 64) or not matrix.compact or len(matrix.shape) != 2:
-            raise BadArgument(f"offsets are {matrix.type_name()} {list(matrix.shape)}; a contiguous matrix of int32 or int64 is needed")
-        sizes, places = np.asarray(sizes, np.int64), np.asarray(places, np.int64)
-        if len(sizes) != matrix.shape[0] or sizes.min(initial=0) < 0 or sizes.sum() != values.shape[0]:
-            raise BadArgument(f"{len(sizes)} sizes that add up to {sizes.sum()}; offsets has {matrix.shape[0]} rows, and there are {values.shape[0]} ids")
-        starts = np.cumsum(sizes) - sizes
-        width, bags = matrix.shape[1], (_abi.Bags * len(places))()
-        slots = np.frombuffer(bags, _bags_type)
-        slots["values"] = starts[places] * (values.bits // 8) + values.address
-        slots["offsets"] = places * (width * matrix.bits // 8) + matrix.address
-        slots["value_count"] = sizes[places]
-        slots["value_bits"], slots["offset_bits"] = values.bits, matrix.bits
-        if self._weighted:
-            seen = _tensor.floats(weights, "weights")
-            if seen.shape != values.shape:
-                raise BadArgument(f"{values.shape[0]} ids, but {seen.shape[0]} weights")
-            slots["weights"][self._weighted] = starts[places[self._weighted]] * 4 + seen.address
-
-        def bag(i):
-            k = places[i]
-            return (_tensor.View(int(slots["values"][i]), (int(sizes[k]), ), None, values.code, values.bits, values),
-                    _tensor.View(int(slots["offsets"][i]), (width, ), None, matrix.code, matrix.bits, matrix))
-
-        return self._queue(bags, width - 1, None, bag)
+        bags, bag = _tensor.block(values, offsets, weights if self._weighted else None, sizes, places, self._weighted)
+        return self._queue(bags, offsets.shape[1] - 1, None, bag)
 
     def _queue(self, bags, samples, labels, bag):
         """bag(i): views of values and offsets of a feature."""
