@@ -83,6 +83,8 @@ class Session:
         self.head = self._plan.head  #: None: the trainer is the head
         self.state = os.path.abspath(os.fspath(state) if state is not None else self.model + ".state")
         self._index = {f.name: i for i, f in enumerate(self.features)}
+        self._weighted = [i for i, f in enumerate(self.features) if f.weights is not None]
+        self._unpooled = [i for i, f in enumerate(self.features) if f.pooling == "none"]
         self._process = os.getpid()
         self._inside = {}  # threads in a call
         self._closing = False
@@ -227,7 +229,7 @@ class Session:
         """
         given = self._ordered(features, "features")
         bags = (_abi.Bags * len(given))()
-        keep, samples, rows = [], None, []
+        keep, samples = [], None
         for feature, bag, slot in zip(self.features, given, bags):
             values, offsets, weights = self._bag(feature, bag)
             count = offsets.shape[0] - 1
@@ -248,15 +250,26 @@ class Session:
             labels = _tensor.floats(labels, "labels")
             if labels.shape[0] != samples:
                 raise BadArgument(f"{labels.shape[0]} labels for {samples} samples")
-        batch = _abi.Batch(struct_size=ctypes.sizeof(_abi.Batch), feature_count=len(given), features=bags, samples=samples or 0,
+        return self._queue(bags, samples, labels, lambda i: keep[i][:2])
+
+    def submit_block(self, values, offsets, weights, sizes, places):
+        """submit for bags that lie side by side: those of feature i are values' next sizes[k] from where the first k end, k = places[i].
+
+        offsets: one row for each k, from 0 each. What KeyedJaggedTensors have; a fraction of the cost of a view for each.
+        """
+        bags, bag = _tensor.block(values, offsets, weights if self._weighted else None, sizes, places, self._weighted)
+        return self._queue(bags, offsets.shape[1] - 1, None, bag)
+
+    def _queue(self, bags, samples, labels, bag):
+        """bag(i): views of values and offsets of a feature."""
+        batch = _abi.Batch(struct_size=ctypes.sizeof(_abi.Batch), feature_count=len(bags), features=bags, samples=samples or 0,
                            labels=labels.address if labels is not None else None)
         ticket = c_uint64()
         self._call(self._library.trc_submit, byref(batch), byref(ticket))
-        weighted = {}
-        for feature, (values, offsets, weights) in zip(self.features, keep):
-            rows.append(self._remaining(feature, values, offsets) if feature.pooling == "none" else samples)
-            if weights is not None:
-                weighted[feature.name] = self._remaining(feature, values, offsets)
+        rows = [samples] * len(bags)
+        for i in self._unpooled:
+            rows[i] = self._remaining(self.features[i], *bag(i))
+        weighted = {self.features[i].name: self._remaining(self.features[i], *bag(i)) for i in self._weighted}
         self._open[ticket.value], self._last = (samples, rows, weighted), ticket.value
         return ticket.value
 
@@ -267,7 +280,9 @@ class Session:
         list in the model's order, default new numpy arrays in a dict. With a head: the predictions, or with `logits` a pair with them.
         """
         samples, rows, _ = self._ticket(ticket, "forward")
-        if self.head is not None:
+        if isinstance(out, _tensor.Placed):
+            made, views, arguments = out, None, out
+        elif self.head is not None:
             made = out if out is not None else (np.empty(samples, np.float32), np.empty(samples, np.float32))[:2 if logits else 1]
             views = [_tensor.view(t, name, writable=True) for t, name in zip(made, ("predictions", "logits"))]
         else:
@@ -278,9 +293,9 @@ class Session:
                 _tensor.view(t, f"output of feature '{f.name}'", writable=True)
                 for t, f in zip(self._ordered(made, "outputs"), self.features)
             ]
-        arguments = _tensor.Pointers(views)
+        arguments = arguments if views is None else _tensor.Pointers(views)
         try:
-            self._call(self._library.trc_forward, ticket, arguments.pointers, len(views))
+            self._call(self._library.trc_forward, ticket, arguments.pointers, len(arguments))
         except BaseException as error:
             if getattr(error, "status", None) == _abi.BAD_INPUT:
                 self._end(ticket)
@@ -300,6 +315,8 @@ class Session:
             arguments, count = None, 0
             if self.head is None:
                 raise BadArgument("the model has no head: pass the gradient of each feature's output")
+        elif isinstance(gradients, _tensor.Placed):
+            arguments, count = gradients, len(gradients)
         else:
             views = [
                 _tensor.view(t, f"gradient of feature '{f.name}'")

@@ -44,7 +44,8 @@ def make():
     return Model()
 
 def half():
-    return Bags(False, EmbeddingBagConfig(name="h", num_embeddings=7, embedding_dim=3, data_type="FP16"))
+    return Bags(False, EmbeddingBagConfig(name="h", num_embeddings=7, embedding_dim=3, data_type="FP16"),
+                EmbeddingBagConfig(name="e", num_embeddings=7, embedding_dim=3, data_type="INT8"))
 
 def none():
     return nn.Linear(1, 1)
@@ -97,7 +98,8 @@ class ImportTest(Scratch):
             self.assertIn(words, done.stderr)
         done = self.run_here("module.py:half")
         self.assertIn("dtype: f16", done.stdout)
-        self.assertIn("FP16 tables are compiled later", done.stderr)
+        self.assertNotIn("FP16", done.stderr)
+        self.assertIn("INT8 tables are compiled later", done.stderr)
         done = subprocess.run([terrace.find_compiler(), "import-torchrec", "module.py:make"], text=True, capture_output=True,
                               env={**os.environ, "TERRACE_PYTHON": "/bin/false"})
         self.assertEqual(done.returncode, 3)

@@ -12,7 +12,7 @@ import weakref
 import torch
 from torch import nn
 
-from .. import compiler, session as sessions
+from .. import _tensor, compiler, session as sessions
 from ..errors import BadArgument, OutOfOrder, Unsupported
 from . import configs, tensors
 
@@ -127,6 +127,7 @@ class _Collection(nn.Module):
         self.grad_scale = 1.0
         # Changes with each batch; nn.Module's own attributes are slow to set.
         self._batch = _Batch()
+        self._made = {}  # samples -> columns of the outputs
         self.session._owners.add(self)
 
     def _match(self, outputs):
@@ -143,6 +144,7 @@ class _Collection(nn.Module):
                               f"this model has {'no pooling' if self._pooled else 'pooling'}; use "
                               f"{'EmbeddingCollection' if self._pooled else 'EmbeddingBagCollection'}")
         self._dims = [f.dim for f in infos]
+        self._weighted = [(o, f) for o, f in zip(outputs, infos) if f.weights is not None]
 
     # -- TorchRec's view ----------------------------------------------------------------------------------------------------------------
 
@@ -166,6 +168,9 @@ class _Collection(nn.Module):
         return self._submit(tensors.Bags(batch, self._is_weighted))
 
     def _submit(self, bags):
+        block = bags.block
+        if block is not None and (block.weights is not None or not self._weighted) and all(o.feature in block.index for o in self._outputs):
+            return self.session.submit_block(block.values, block.offsets, block.weights, block.sizes, [block.index[o.feature] for o in self._outputs])
         given = []
         for output, feature in zip(self._outputs, self.session.features):
             values, offsets, weights = bags.of(output.feature)
@@ -217,9 +222,9 @@ class _Collection(nn.Module):
             return bags, out
         call = _Call(self, ticket, out)
         inputs = []
-        for output, feature in zip(self._outputs, session.features):
+        for output, feature in self._weighted:
             values, offsets, weight = bags.of(output.feature)
-            if feature.weights is not None and isinstance(weight, torch.Tensor) and weight.requires_grad:
+            if isinstance(weight, torch.Tensor) and weight.requires_grad:
                 call.weights.append((feature.name, len(weight), session.kept(feature.name, values, offsets)))
                 inputs.append(weight)
         self._batch.live = (ticket, weakref.ref(call))
@@ -286,13 +291,23 @@ class EmbeddingBagCollection(_Collection):
     def embedding_bag_configs(self):
         return self._configs
 
+    def _columns(self, samples):
+        made = self._made.get(samples)
+        if made is None:
+            if len(self._made) == 16:  # batches of any size
+                self._made.clear()
+            made = self._made[samples] = _tensor.Columns(samples, self._dims)
+        return made
+
     def _allocate(self, samples, rows):
-        whole = torch.empty((samples, sum(self._dims)), dtype=torch.float32)
-        views = list(torch.split(whole, self._dims, dim=1))
-        return [whole], views
+        columns = self._columns(samples)
+        whole = torch.empty((samples, columns.total), dtype=torch.float32)
+        return [whole], columns.of(_tensor.view(whole, "outputs", writable=True))
 
     def _split(self, gradients):
-        return list(torch.split(gradients[0], self._dims, dim=1))
+        gradient = gradients[0]
+        placed = self._columns(len(gradient)).of(_tensor.view(gradient, "gradient of the outputs"))
+        return placed or list(torch.split(gradient, self._dims, dim=1))
 
     def forward(self, features, ticket=None):
         bags, (whole, ) = self._run(features, ticket)

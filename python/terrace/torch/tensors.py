@@ -65,12 +65,21 @@ def is_jagged(bag):
     return all(hasattr(bag, name) for name in ("values", "offsets", "weights_or_none")) and callable(bag.values)
 
 
+class Block:
+    """All bags of a KeyedJaggedTensor, side by side; row k of offsets has those of key k, from 0."""
+
+    __slots__ = ("index", "values", "offsets", "weights", "sizes")
+
+    def __init__(self, index, values, offsets, weights, sizes):
+        self.index, self.values, self.offsets, self.weights, self.sizes = index, values, offsets, weights, sizes
+
+
 class Bags:
     """A batch by input feature: values, offsets from 0, weights or None."""
 
     def __init__(self, batch, weighted):
         self.source, self.weighted = batch, weighted
-        self.bags = {}
+        self.bags, self.block = {}, None
         if is_keyed_jagged(batch):
             self._keyed(batch)
         elif isinstance(batch, dict):
@@ -88,13 +97,11 @@ class Bags:
         values, weights = batch.values(), batch.weights_or_none()
         # All features at once: row i has the offsets of key i from its own start.
         rows = offsets.unfold(0, samples + 1, samples) if samples else offsets[:1].expand(len(keys), 1)
-        own = (rows - rows[:, :1]).unbind(0)
+        own = rows - rows[:, :1]
         sizes = [int(n) for n in (rows[:, -1] - rows[:, 0]).tolist()]
         if sum(sizes) != values.shape[0] or min(sizes, default=0) < 0:
             raise BadArgument(f"the KeyedJaggedTensor's offsets hold {sum(sizes)} values, it has {values.shape[0]}")
-        values = values.split(sizes)
-        weights = weights.split(sizes) if weights is not None else [None] * len(keys)
-        self.bags = {key: bag for key, *bag in zip(keys, values, own, weights)}
+        self.block = Block({key: k for k, key in enumerate(keys)}, values, own, weights, sizes)
 
     @staticmethod
     def _one(name, bag):
@@ -111,6 +118,12 @@ class Bags:
         raise BadArgument(f"feature '{name}' is a {type(bag).__name__}; a tensor of ids, (values, offsets[, weights]) or a JaggedTensor is needed")
 
     def of(self, feature):
+        block = self.block
+        if block is not None and not self.bags:  # apart only where they are asked for one by one
+            values, weights = block.values.split(block.sizes), [None] * len(block.sizes)
+            if block.weights is not None:
+                weights = block.weights.split(block.sizes)
+            self.bags = {key: (values[k], block.offsets[k], weights[k]) for key, k in block.index.items()}
         bag = self.bags.get(feature)
         if bag is None:
             raise BadArgument(f"the batch has no feature '{feature}'; it has {', '.join(map(str, self.bags))}")
