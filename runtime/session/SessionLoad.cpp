@@ -96,23 +96,20 @@ bool Session::sameLayout(const Manifest &manifest) const {
 /// roots retain.
 Status Session::adoptRoots(const StateSource &source) {
   bool train = mode == TRC_TRAIN;
-  std::vector<StateSource> roots;
-  if (train)
-    roots = state->roots(nullptr);
+  std::vector<Manifest> roots; // of these stores
+  if (!train)
+    roots.push_back(source.manifest);
+  else
+    for (StateSource &root : state->roots(nullptr))
+      if (root.manifest.generation == generation && root.manifest.key == key &&
+          sameLayout(root.manifest))
+        roots.push_back(std::move(root.manifest));
   for (size_t g = 0; g < stored.size(); ++g) {
     RowStore &store = *pipeline->groups[g]->store;
-    auto adopt = [&](const Manifest &m, bool current) {
-      return store.adopt({m.sequence, m.groups[g].index}, current);
-    };
-    if (!train)
-      TRC_RETURN_IF_ERROR(adopt(source.manifest, true));
-    for (const StateSource &root : roots) {
-      if (root.manifest.generation != generation || root.manifest.key != key ||
-          !sameLayout(root.manifest))
-        continue;
-      bool current = root.manifest.sequence == source.manifest.sequence;
-      TRC_RETURN_IF_ERROR(adopt(root.manifest, current));
-    }
+    for (const Manifest &root : roots)
+      TRC_RETURN_IF_ERROR(
+          store.adopt({root.sequence, root.groups[g].index},
+                      root.sequence == source.manifest.sequence));
     if (train)
       TRC_RETURN_IF_ERROR(store.removeLeftovers());
     TRC_RETURN_IF_ERROR(loadMemory(*pipeline->groups[g]));

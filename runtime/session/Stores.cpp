@@ -70,11 +70,11 @@ public:
     auto known = std::find(keys.begin(), keys.end(), key);
     if (known != keys.end())
       return homes.devices[static_cast<size_t>(known - keys.begin())].get();
-    options.backend =
+    DeviceOptions own = options;
+    own.backend =
         pmem ? DeviceOptions::Backend::Pmem : DeviceOptions::Backend::Auto;
     // Rows of memory tiers are written at checkpoints only.
     constexpr uint32_t few = 16;
-    DeviceOptions own = options;
     if (group.extents.front().path.rfind(memoryStoreFile, 0) == 0)
       own.depth = std::min(own.depth, few);
     Result<std::unique_ptr<Device>> device = openDevice(own);
@@ -87,7 +87,7 @@ public:
 
 private:
   HomeStores &homes;
-  DeviceOptions options;
+  const DeviceOptions options;
   std::vector<std::string> keys;
 };
 
