@@ -92,13 +92,21 @@ bool StateDir::removing() const {
   return now.ok() && *now && (*now)->removing;
 }
 
-Result<StateSource> StateDir::checkpoint(const std::string &name) const {
+Result<StateSource> StateDir::readCheckpoint(const std::string &name) const {
   StateSource source;
   source.folder = checkpointPath(name);
   source.name = name;
+  Result<Manifest> m = readManifest(source.folder + "/manifest.json");
+  if (!m.ok())
+    return m.takeStatus();
+  source.manifest = std::move(*m);
+  return source;
+}
+
+Result<StateSource> StateDir::checkpoint(const std::string &name) const {
   bool gone = removing();
   if (name.empty() || name.find('/') != std::string::npos ||
-      !pathExists(source.folder) || gone) {
+      !pathExists(checkpointPath(name)) || gone) {
     std::string have;
     for (const std::string &other : listFolder(folder + "/checkpoints"))
       if (!gone && other.rfind("ckpt-", 0) == 0)
@@ -107,11 +115,7 @@ Result<StateSource> StateDir::checkpoint(const std::string &name) const {
                   "no checkpoint '" + name + "' in '" + folder +
                       "'; there are: " + (have.empty() ? "none" : have));
   }
-  Result<Manifest> m = readManifest(source.folder + "/manifest.json");
-  if (!m.ok())
-    return m.takeStatus();
-  source.manifest = std::move(*m);
-  return source;
+  return readCheckpoint(name);
 }
 
 std::vector<StateSource> StateDir::checkpoints(
@@ -122,7 +126,7 @@ std::vector<StateSource> StateDir::checkpoints(
   for (const std::string &name : listFolder(folder + "/checkpoints")) {
     if (name.rfind("ckpt-", 0) != 0)
       continue;
-    Result<StateSource> source = checkpoint(name);
+    Result<StateSource> source = readCheckpoint(name);
     if (source.ok())
       all.push_back(std::move(*source));
     else if (warn)

@@ -109,6 +109,8 @@ private:
   StateDir() = default;
   /// Roots are those of a state that was given up.
   bool removing() const;
+  /// Without asking whether it counts.
+  Result<StateSource> readCheckpoint(const std::string &name) const;
   std::string temporary() const { return folder + "/checkpoints/.new"; }
 
   std::string folder;

@@ -89,9 +89,8 @@ Status Session::finishCommit(Commit &c) {
       gone.push_back((*before)->manifest.sequence);
     std::string name = "ckpt-" + std::to_string(m.step);
     if (!c.closed)
-      for (const StateSource &root : state->checkpoints(nullptr))
-        if (root.name == name)
-          gone.push_back(root.manifest.sequence);
+      if (Result<StateSource> same = state->checkpoint(name); same.ok())
+        gone.push_back(same->manifest.sequence);
     s = c.closed ? state->writeClosed(m, inDoubt)
                  : state->commitCheckpoint(name, m, inDoubt);
   }
