@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/checkpoint/Manifest.h"
+#include "runtime/core/FloatBits.h"
 
 #include "runtime/store/Crc32c.h"
 
@@ -27,17 +28,6 @@ int Manifest::findTable(const std::string &name) const {
     if (tables[i].name == name)
       return static_cast<int>(i);
   return -1;
-}
-
-static uint32_t bitsOf(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, 4);
-  return bits;
-}
-static float floatOf(uint32_t bits) {
-  float x;
-  std::memcpy(&x, &bits, 4);
-  return x;
 }
 
 std::string Manifest::toText() const {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Element.h"
+#include "runtime/core/FloatBits.h"
 
 #include "runtime/core/Hash.h"
 
@@ -24,17 +25,6 @@ bool parseElement(const std::string &name, Element &element) {
       return true;
     }
   return false;
-}
-
-static uint32_t bitsOf(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, 4);
-  return bits;
-}
-static float floatOf(uint32_t bits) {
-  float x;
-  std::memcpy(&x, &bits, 4);
-  return x;
 }
 
 /// Drops the lower `bits` bits of x to nearest, ties to even.

@@ -9,6 +9,7 @@
 // of the caller's bag. The caller's buffers are only read.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/core/FloatBits.h"
 #include "runtime/core/Hash.h"
 #include "runtime/exec/Pipeline.h"
 
@@ -34,12 +35,6 @@ Ints offsetsIn(const trc_bags &bags) {
 }
 Ints valuesIn(const trc_bags &bags) {
   return {bags.values, bags.value_bits == 64};
-}
-
-int64_t floatBits(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, 4);
-  return bits;
 }
 
 std::string place(const FeaturePlan &f, int64_t sample) {
@@ -127,10 +122,10 @@ Status Pipeline::checkShape(const trc_batch &batch) const {
   if (batch.labels && plan.hasHead)
     for (int64_t s = 0; s < batch.samples; ++s)
       if (batch.labels[s] != 0.0f && batch.labels[s] != 1.0f)
-        return Status::badInput(
-            "sample " + std::to_string(s) + ": label " +
-                std::to_string(batch.labels[s]) + "; labels are 0 or 1",
-            plan.labelName, s, -1, floatBits(batch.labels[s]));
+        return Status::badInput("sample " + std::to_string(s) + ": label " +
+                                    std::to_string(batch.labels[s]) +
+                                    "; labels are 0 or 1",
+                                plan.labelName, s, -1, bitsOf(batch.labels[s]));
   return Status();
 }
 
@@ -252,7 +247,7 @@ bool Pipeline::judge(Batch &b, size_t f) {
             place(feature, s) + ", position " + std::to_string(position) +
                 ": weight is " + std::to_string(weights[j]) +
                 "; weights must be finite; the step was not applied",
-            feature.name, s, position, floatBits(weights[j]));
+            feature.name, s, position, bitsOf(weights[j]));
         return false;
       }
       if (!table.hash &&
@@ -291,7 +286,7 @@ bool Pipeline::judge(Batch &b, size_t f) {
                                (divisor == 0.0f ? "0" : "more than f32 holds") +
                                ", and " + (mean ? "weighted_mean" : "sqrtn") +
                                " divides by it; the step was not applied",
-                           feature.name, s, 0, floatBits(divisor));
+                           feature.name, s, 0, bitsOf(divisor));
       return false;
     }
   }
@@ -336,7 +331,7 @@ void Pipeline::dedup(Batch &b) {
         for (int64_t j = offsets[s]; j < offsets[s + 1]; ++j) {
           h = mix64(h ^ static_cast<uint64_t>(ids[j]));
           if (weights)
-            h = mix64(h ^ static_cast<uint64_t>(floatBits(weights[j])));
+            h = mix64(h ^ static_cast<uint64_t>(bitsOf(weights[j])));
         }
         hashes[s] = mix64(h + 1);
       }

@@ -9,6 +9,7 @@
 // touched row and a sample of the others). NaN equals NaN.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/core/FloatBits.h"
 #include "runtime/model/Synthetic.h"
 #include "runtime/model/Verbs.h"
 #include "runtime/reference/Interpreter.h"
@@ -21,12 +22,6 @@
 namespace trc::model {
 
 namespace {
-
-uint32_t bitsOf(float x) {
-  uint32_t b;
-  std::memcpy(&b, &x, sizeof(b));
-  return b;
-}
 
 std::string hex(float x) {
   char text[48];

@@ -7,6 +7,7 @@
 // overflow policy, the ids and the weights. Nothing is applied on an error.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/core/FloatBits.h"
 #include "runtime/reference/Interpreter.h"
 
 #include <algorithm>
@@ -18,12 +19,6 @@ namespace trc::reference {
 static int64_t integerAt(const void *data, int32_t bits, int64_t i) {
   return bits == 32 ? static_cast<const int32_t *>(data)[i]
                     : static_cast<const int64_t *>(data)[i];
-}
-
-static int64_t bitsOf(float w) {
-  uint32_t b;
-  std::memcpy(&b, &w, sizeof(b));
-  return b;
 }
 
 Status Interpreter::takeFeature(const Op &op, const trc_batch &batch) {
