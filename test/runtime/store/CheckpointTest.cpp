@@ -9,20 +9,11 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
-#include <numeric>
 #include <thread>
 
 using namespace trc;
 
 namespace {
-
-using Image = RowStore::Image;
-
-std::vector<uint32_t> range(uint32_t begin, uint32_t end) {
-  std::vector<uint32_t> v(end - begin);
-  std::iota(v.begin(), v.end(), begin);
-  return v;
-}
 
 TEST(Checkpoint, ComesBackAfterReopening) {
   StoreFixture f;

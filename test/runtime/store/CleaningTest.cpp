@@ -9,21 +9,12 @@
 #include <algorithm>
 #include <fstream>
 #include <malloc.h>
-#include <numeric>
 #include <random>
 #include <thread>
 
 using namespace trc;
 
 namespace {
-
-using Image = RowStore::Image;
-
-std::vector<uint32_t> range(uint32_t begin, uint32_t end) {
-  std::vector<uint32_t> v(end - begin);
-  std::iota(v.begin(), v.end(), begin);
-  return v;
-}
 
 /// Twice the logical bytes, one retained checkpoint, half of the rows written
 /// between two: the promise of the default capacity.

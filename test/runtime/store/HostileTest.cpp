@@ -18,8 +18,6 @@ using namespace trc;
 
 namespace {
 
-using Image = RowStore::Image;
-
 std::string fileBytes(const std::string &path) {
   std::ifstream in(path, std::ios::binary);
   return std::string(std::istreambuf_iterator<char>(in), {});

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
-#include <numeric>
 
 using namespace trc;
 
@@ -20,12 +19,6 @@ using Kind = IoRequest::Kind;
 using Fault = FaultDevice::Fault;
 
 constexpr uint64_t always = UINT64_MAX;
-
-std::vector<uint32_t> range(uint32_t begin, uint32_t end) {
-  std::vector<uint32_t> v(end - begin);
-  std::iota(v.begin(), v.end(), begin);
-  return v;
-}
 
 TEST(RowStoreFault, ReadErrorNamesThePlace) {
   StoreFixture f;

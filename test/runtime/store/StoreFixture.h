@@ -16,6 +16,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <unistd.h>
 
 namespace trc {
@@ -29,6 +30,15 @@ inline std::vector<char> rowValue(uint32_t bytes, uint32_t row,
     x = x * 1664525u + 1013904223u;
     c = static_cast<char>(x >> 24);
   }
+  return v;
+}
+
+using Image = RowStore::Image;
+
+/// Rows [begin, end).
+inline std::vector<uint32_t> range(uint32_t begin, uint32_t end) {
+  std::vector<uint32_t> v(end - begin);
+  std::iota(v.begin(), v.end(), begin);
   return v;
 }
 
