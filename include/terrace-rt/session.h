@@ -123,12 +123,38 @@ typedef struct trc_batch {
 trc_status trc_submit(trc_session *session, const trc_batch *batch,
                       trc_ticket *ticket, trc_error *error);
 
+/* All bags of a batch in one array, key by key: bag s of key k is
+ * values[offsets[k * samples + s]] .. values[offsets[k * samples + s + 1] - 1],
+ * as in TorchRec's KeyedJaggedTensor. Keys that no feature names are left
+ * alone. */
+typedef struct trc_keyed_batch {
+  uint32_t struct_size;
+  uint32_t key_count;
+  const int32_t *keys;  /* by feature of the model: its key; NULL: feature i is
+                           key i. Several features may have one key. */
+  const void *values;   /* int32_t or int64_t ids */
+  const void *offsets;  /* [key_count * samples + 1], int32_t or int64_t, from 0
+                           to value_count, non-decreasing */
+  const float *weights; /* one per id; NULL: no feature is weighted */
+  int64_t value_count;
+  int32_t value_bits;  /* 32 or 64 */
+  int32_t offset_bits; /* 32 or 64 */
+  int64_t samples;     /* 0 .. batch */
+  const float *labels; /* as in trc_batch */
+} trc_keyed_batch;
+
+/* As trc_submit. Offsets in errors are those of the array. */
+trc_status trc_submit_keyed(trc_session *session, const trc_keyed_batch *batch,
+                            trc_ticket *ticket, trc_error *error);
+
 /* Waits for the batch's outputs and copies them out. Without a head: one f32
  * tensor per feature, [samples, dim], or [ids, dim] for pooling none (the ids
- * that remain after overflow and on_bad_id). With a head: one tensor [samples],
- * the predicted probabilities, and, if a second one is given, the logits;
- * outputs may be NULL with a count of 0. CPU, f32, any strides.
- * TRC_BAD_ARGUMENT leaves the ticket as it was; TRC_BAD_INPUT ends it. */
+ * that remain after overflow and on_bad_id); or, where all features are pooled,
+ * one tensor [samples, sum of dims] with all of them side by side. With a head:
+ * one tensor [samples], the predicted probabilities, and, if a second one is
+ * given, the logits; outputs may be NULL with a count of 0. CPU, f32, any
+ * strides. TRC_BAD_ARGUMENT leaves the ticket as it was; TRC_BAD_INPUT ends it.
+ */
 trc_status trc_forward(trc_session *session, trc_ticket ticket,
                        DLTensor *const *outputs, uint32_t output_count,
                        trc_error *error);
@@ -139,14 +165,13 @@ typedef struct trc_backward_options {
   float *const *weight_gradients; /* NULL: none; else one per feature */
 } trc_backward_options;
 
-/* Applies the step. Without a head: one gradient per feature, shaped as its
- * output. With a head: gradients NULL, 0. NaN or infinite gradients are
- * TRC_BAD_INPUT and the step is not applied (or counted and skipped:
- * on_bad_grad).
- * weight_gradients[f], where it is not NULL, receives the gradients of a
- * weighted feature's weights, one float per id that remains after overflow and
- * on_bad_id, in order (docs/numerics.md). Models without a head only; written
- * before the step is applied, and only if it is. */
+/* Applies the step. Without a head: gradients shaped as the outputs, one per
+ * feature or one for all. With a head: gradients NULL, 0. NaN or infinite
+ * gradients are TRC_BAD_INPUT and the step is not applied (or counted and
+ * skipped: on_bad_grad). weight_gradients[f], where it is not NULL, receives
+ * the gradients of a weighted feature's weights, one float per id that remains
+ * after overflow and on_bad_id, in order (docs/numerics.md). Models without a
+ * head only; written before the step is applied, and only if it is. */
 trc_status trc_backward(trc_session *session, trc_ticket ticket,
                         const DLTensor *const *gradients,
                         uint32_t gradient_count,

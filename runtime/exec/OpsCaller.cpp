@@ -66,7 +66,55 @@ Status viewOf(const DLTensor *t, const std::string &what, int64_t rows,
   return Status();
 }
 
+/// One feature's columns of a tensor that holds all features side by side.
+View columnsOf(const View &whole, int64_t first) {
+  View part = whole;
+  if (part.data)
+    part.data += first * whole.columnStride;
+  return part;
+}
+
 } // namespace
+
+/// The caller's tensors, one per feature, or one with all columns.
+static Status viewsOf(Pipeline &p, int64_t t, const DLTensor *const *tensors,
+                      uint32_t count, const char *what,
+                      std::vector<View> &views) {
+  const auto &features = p.plan.features;
+  const auto &shapes = p.plan.shape.features;
+  views.resize(features.size());
+  if (count == features.size() && (!count || tensors)) {
+    for (uint32_t f = 0; f < count; ++f)
+      TRC_RETURN_IF_ERROR(
+          viewOf(tensors[f],
+                 std::string(what) + " of feature '" + features[f].name + "'",
+                 p.outputRows(t, f), shapes[f].dim, views[f]));
+    return Status();
+  }
+  if (count != 1 || !tensors)
+    return Status(TRC_BAD_ARGUMENT,
+                  std::to_string(count) + " " + what + "s; the model has " +
+                      std::to_string(features.size()) +
+                      " features, each with one; or one tensor holds all");
+  int64_t columns = 0;
+  for (size_t f = 0; f < features.size(); ++f) {
+    if (features[f].pooling == Pooling::none)
+      return Status(TRC_BAD_ARGUMENT,
+                    std::string("one ") + what +
+                        " for all features, but feature '" + features[f].name +
+                        "' is not pooled: its rows are ids, not samples");
+    columns += shapes[f].dim;
+  }
+  View whole;
+  TRC_RETURN_IF_ERROR(viewOf(tensors[0], std::string(what) + " of all features",
+                             p.batch(t).samples, columns, whole));
+  int64_t first = 0;
+  for (size_t f = 0; f < features.size(); ++f) {
+    views[f] = columnsOf(whole, first);
+    first += shapes[f].dim;
+  }
+  return Status();
+}
 
 Status Pipeline::copyOutputs(int64_t t, DLTensor *const *outputs,
                              uint32_t count) {
@@ -89,17 +137,9 @@ Status Pipeline::copyOutputs(int64_t t, DLTensor *const *outputs,
     }
     return Status();
   }
-  if (count != plan.features.size() || (count && !outputs))
-    return Status(TRC_BAD_ARGUMENT, std::to_string(count) +
-                                        " outputs; the model has " +
-                                        std::to_string(plan.features.size()) +
-                                        " features, each with one");
-  std::vector<View> views(count);
-  for (uint32_t f = 0; f < count; ++f)
-    TRC_RETURN_IF_ERROR(
-        viewOf(outputs[f], "output of feature '" + plan.features[f].name + "'",
-               outputRows(t, f), plan.shape.features[f].dim, views[f]));
-  for (uint32_t f = 0; f < count; ++f) {
+  std::vector<View> views;
+  TRC_RETURN_IF_ERROR(viewsOf(*this, t, outputs, count, "output", views));
+  for (size_t f = 0; f < views.size(); ++f) {
     int64_t dim = plan.shape.features[f].dim;
     const float *from = outputOf(t, f);
     const View &to = views[f];
@@ -140,17 +180,9 @@ Status Pipeline::takeGradients(int64_t t, const DLTensor *const *gradients,
                     "the batch was submitted without labels; release it");
     return b.gradError.clone();
   }
-  if (count != plan.features.size() || (count && !gradients))
-    return Status(TRC_BAD_ARGUMENT, std::to_string(count) +
-                                        " gradients; the model has " +
-                                        std::to_string(plan.features.size()) +
-                                        " features, each with one");
-  std::vector<View> views(count);
-  for (uint32_t f = 0; f < count; ++f)
-    TRC_RETURN_IF_ERROR(viewOf(
-        gradients[f], "gradient of feature '" + plan.features[f].name + "'",
-        outputRows(t, f), plan.shape.features[f].dim, views[f]));
-  for (uint32_t f = 0; f < count; ++f) {
+  std::vector<View> views;
+  TRC_RETURN_IF_ERROR(viewsOf(*this, t, gradients, count, "gradient", views));
+  for (size_t f = 0; f < views.size(); ++f) {
     int64_t dim = plan.shape.features[f].dim, rows = outputRows(t, f);
     int g = plan.shape.features[f].group;
     bool max = gradsLayout.bagAt[f] >= 0;

@@ -51,7 +51,7 @@ Status badOffset(const FeaturePlan &f, int64_t sample, int64_t value,
 } // namespace
 
 static Status checkFeature(const FeaturePlan &f, const trc_bags &bags,
-                           int64_t samples, int64_t &kept) {
+                           int64_t samples, bool slices, int64_t &kept) {
   auto bad = [&](const std::string &what) {
     return Status(TRC_BAD_ARGUMENT, "feature '" + f.name + "': " + what);
   };
@@ -70,14 +70,15 @@ static Status checkFeature(const FeaturePlan &f, const trc_bags &bags,
     return bad(f.weighted() ? "is weighted, but weights is null"
                             : "is not weighted, but weights were given");
   Ints offsets = offsetsIn(bags);
-  if (offsets[0] != 0)
+  const int64_t base = offsets[0];
+  if (base != 0 && !slices)
     return badOffset(f, 0, offsets[0], "should be 0: offsets start there");
   for (int64_t s = 0; s < samples; ++s) {
     int64_t begin = offsets[s], end = offsets[s + 1];
     if (end < begin)
       return badOffset(f, s, end,
                        "is below the one before it, " + std::to_string(begin));
-    if (end > bags.value_count)
+    if (end - base > bags.value_count)
       return badOffset(f, s, end,
                        "ends behind the " + std::to_string(bags.value_count) +
                            " values");
@@ -87,17 +88,17 @@ static Status checkFeature(const FeaturePlan &f, const trc_bags &bags,
           place(f, s) + ": a bag of " + std::to_string(n) +
               " ids, more than max_ids " + std::to_string(f.maxIds) +
               "; raise max_ids or set overflow to keep_first or keep_last",
-          f.name, s, f.maxIds, valuesIn(bags)[begin + f.maxIds]);
+          f.name, s, f.maxIds, valuesIn(bags)[begin - base + f.maxIds]);
     kept += std::min(n, f.maxIds);
   }
-  if (offsets[samples] != bags.value_count)
+  if (offsets[samples] - base != bags.value_count)
     return badOffset(f, samples, offsets[samples],
                      "ends before the " + std::to_string(bags.value_count) +
                          " values do");
   return Status();
 }
 
-Status Pipeline::checkShape(const trc_batch &batch) const {
+Status Pipeline::checkShape(const trc_batch &batch, bool slices) const {
   if (batch.feature_count != plan.features.size() ||
       (batch.feature_count && !batch.features))
     return Status(TRC_BAD_ARGUMENT,
@@ -111,8 +112,8 @@ Status Pipeline::checkShape(const trc_batch &batch) const {
                       " were compiled for");
   int64_t ids = 0;
   for (size_t f = 0; f < plan.features.size(); ++f)
-    TRC_RETURN_IF_ERROR(
-        checkFeature(plan.features[f], batch.features[f], batch.samples, ids));
+    TRC_RETURN_IF_ERROR(checkFeature(plan.features[f], batch.features[f],
+                                     batch.samples, slices, ids));
   if (ids > plan.maxIds)
     return Status::badInput("the batch holds " + std::to_string(ids) +
                                 " ids, more than batch.max_ids " +
@@ -158,11 +159,12 @@ Status Pipeline::ingest(int64_t t, const trc_batch &in) {
                            ? nullptr
                            : at<int32_t>(inRing, t, inLayout.skippedAt[f]);
     bool mayCut = feature.overflow != Overflow::error;
+    const int64_t first = from[0];
     int64_t n = 0;
     offsets[0] = 0;
     if (!mayCut) {
       for (int64_t s = 0; s < in.samples; ++s)
-        offsets[s + 1] = static_cast<int32_t>(from[s + 1]);
+        offsets[s + 1] = static_cast<int32_t>(from[s + 1] - first);
       n = bags.value_count;
       if (values.wide && n)
         std::memcpy(ids, bags.values, static_cast<size_t>(n) * 8);
@@ -173,7 +175,7 @@ Status Pipeline::ingest(int64_t t, const trc_batch &in) {
         std::memcpy(weights, bags.weights, static_cast<size_t>(n) * 4);
     }
     for (int64_t s = 0; mayCut && s < in.samples; ++s) {
-      int64_t begin = from[s], count = from[s + 1] - begin;
+      int64_t begin = from[s] - first, count = from[s + 1] - from[s];
       int64_t keep = std::min(count, feature.maxIds);
       if (skipped) {
         skipped[s] = static_cast<int32_t>(count - keep);

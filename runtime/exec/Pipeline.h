@@ -155,10 +155,13 @@ public:
   /// Checks the shape of the batch, applies overflow and copies it into the
   /// slot of batch t. The caller asked Executor::mayAdmit before.
   Status ingest(int64_t t, const trc_batch &batch);
-  /// The checks of ingest that need no slot.
-  Status checkShape(const trc_batch &batch) const;
+  /// The checks of ingest that need no slot. Offsets may start at another
+  /// number than 0 where they are `slices`.
+  Status checkShape(const trc_batch &batch, bool slices = false) const;
 
   //--- Caller ---------------------------------------------------------------
+  /// Samples; ids of a feature that is not pooled.
+  int64_t outputRows(int64_t t, size_t f) const;
   Status copyOutputs(int64_t t, DLTensor *const *outputs, uint32_t count);
   Status takeGradients(int64_t t, const DLTensor *const *gradients,
                        uint32_t count, float scale);
@@ -221,7 +224,6 @@ private:
   const uint32_t *forwardX(int64_t t, size_t f) const;
   const int32_t *inverseOf(int64_t t, size_t f) const; // null: none
   const float *outputOf(int64_t t, size_t f) const;
-  int64_t outputRows(int64_t t, size_t f) const;
 
   // OpsInput.cpp
   void check(Batch &b);

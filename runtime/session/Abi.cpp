@@ -123,6 +123,23 @@ trc_status trc_submit(trc_session *session, const trc_batch *batch,
   });
 }
 
+trc_status trc_submit_keyed(trc_session *session, const trc_keyed_batch *batch,
+                            trc_ticket *ticket, trc_error *error) {
+  return withSession(session, error, [&](Session &s) {
+    if (!batch || !ticket)
+      return Status(TRC_BAD_ARGUMENT, "batch or ticket is null");
+    *ticket = 0;
+    TRC_RETURN_IF_ERROR(
+        sizeOf(batch->struct_size,
+               offsetof(trc_keyed_batch, samples) + sizeof(int64_t),
+               "trc_keyed_batch"));
+    trc_keyed_batch full = {};
+    std::memcpy(&full, batch,
+                std::min<size_t>(batch->struct_size, sizeof(full)));
+    return s.submitKeyed(full, *ticket);
+  });
+}
+
 trc_status trc_forward(trc_session *session, trc_ticket ticket,
                        DLTensor *const *outputs, uint32_t output_count,
                        trc_error *error) {

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/session/Session.h"
 
+#include "runtime/exec/KeyedBatch.h"
 #include "runtime/stats/Stats.h"
 
 #include <cmath>
@@ -77,8 +78,28 @@ Status Session::submit(const trc_batch &batch, trc_ticket &ticket) {
   std::unique_lock<std::mutex> role(producer, std::try_to_lock);
   if (!role)
     return secondThread("producer");
+  return enqueue(batch, /*slices=*/false, ticket);
+}
+
+Status Session::submitKeyed(const trc_keyed_batch &batch, trc_ticket &ticket) {
+  std::unique_lock<std::mutex> role(producer, std::try_to_lock);
+  if (!role)
+    return secondThread("producer");
+  keyedBags.resize(plan.features.size());
+  TRC_RETURN_IF_ERROR(slicesOf(batch, plan, keyedBags.data()));
+  trc_batch parts = {};
+  parts.struct_size = sizeof(parts);
+  parts.feature_count = static_cast<uint32_t>(keyedBags.size());
+  parts.features = keyedBags.data();
+  parts.samples = batch.samples;
+  parts.labels = batch.labels;
+  return enqueue(parts, /*slices=*/true, ticket);
+}
+
+Status Session::enqueue(const trc_batch &batch, bool slices,
+                        trc_ticket &ticket) {
   TRC_RETURN_IF_ERROR(usable());
-  TRC_RETURN_IF_ERROR(pipeline->checkShape(batch));
+  TRC_RETURN_IF_ERROR(pipeline->checkShape(batch, slices));
   // With few batches ahead, room is only a matter of the lanes' time.
   bool patient = submitted - ended <= plan.lookahead;
   bool room = pipeline->executor.mayAdmit(patient);

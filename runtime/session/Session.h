@@ -38,6 +38,7 @@ public:
 
   Status describe(trc_model_info &info);
   Status submit(const trc_batch &batch, trc_ticket &ticket);
+  Status submitKeyed(const trc_keyed_batch &batch, trc_ticket &ticket);
   Status forward(trc_ticket ticket, DLTensor *const *outputs, uint32_t count);
   Status backward(trc_ticket ticket, const DLTensor *const *gradients,
                   uint32_t count, const trc_backward_options *options);
@@ -130,6 +131,8 @@ private:
 
   // Session.cpp
   Status usable() const;
+  /// By the producer; slices: offsets need not start at 0.
+  Status enqueue(const trc_batch &batch, bool slices, trc_ticket &ticket);
   Status interruptedStatus() const;
   Status ticketError(trc_ticket ticket, const char *call) const;
   void endTicket(int64_t t);
@@ -165,7 +168,8 @@ private:
   int handoffOp = 0, resumeOp = 0;
   // One producer and one trainer; a second thread in a role is an error.
   std::mutex producer, trainer;
-  std::mutex headMutex; // backward writes the head, stats reads it
+  std::vector<trc_bags> keyedBags; // the producer's, for submitKeyed
+  std::mutex headMutex;            // backward writes the head, stats reads it
   std::atomic<int64_t> submitted{0}, ended{0};
   bool forwarded = false;
   std::atomic<int64_t> step{0}, samples{0};
