@@ -65,6 +65,12 @@ class Batch(Structure):
                 ("labels", c_void_p)]
 
 
+class KeyedBatch(Structure):
+    _fields_ = [("struct_size", c_uint32), ("key_count", c_uint32), ("keys", c_void_p), ("values", c_void_p), ("offsets", c_void_p),
+                ("weights", c_void_p), ("value_count", c_int64), ("value_bits", c_int32), ("offset_bits", c_int32), ("samples", c_int64),
+                ("labels", c_void_p)]
+
+
 class BackwardOptions(Structure):
     _fields_ = [("struct_size", c_uint32), ("grad_scale", c_float), ("weight_gradients", c_void_p)]
 
@@ -79,6 +85,7 @@ _signatures = {
     "trc_close": [c_void_p],
     "trc_describe": [c_void_p, POINTER(ModelInfo)],
     "trc_submit": [c_void_p, POINTER(Batch), POINTER(c_uint64)],
+    "trc_submit_keyed": [c_void_p, POINTER(KeyedBatch), POINTER(c_uint64)],
     "trc_forward": [c_void_p, c_uint64, c_void_p, c_uint32],
     "trc_backward": [c_void_p, c_uint64, c_void_p, c_uint32, POINTER(BackwardOptions)],
     "trc_release": [c_void_p, c_uint64],

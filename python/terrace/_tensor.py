@@ -111,6 +111,10 @@ def _of_dlpack(array, what):
     return View((tensor.data or 0) + tensor.byte_offset, shape, strides, tensor.code, tensor.bits, (capsule, array))
 
 
+def is_array(given):
+    return hasattr(given, "__dlpack__") or isinstance(given, np.ndarray)
+
+
 def view(array, what, writable=False):
     """`array` in place, or BadArgument that names `what`."""
     if isinstance(array, np.ndarray):
@@ -155,43 +159,6 @@ def _flat(values, seen, what):
     raise BadArgument(f"{what} is not contiguous")
 
 
-_bags_type = np.dtype([(name, np.dtype("u8" if kind is c_void_p else kind)) for name, kind in _abi.Bags._fields_])
-
-
-def block(values, offsets, weights, sizes, places, weighted):
-    """(the structs of bags that lie side by side, a function for views of the values and offsets of one): see Session.submit_block.
-
-    weighted: which of the features have weights. The structs do not keep the memory; the function does.
-    """
-    values, matrix = ids(values, "values"), view(offsets, "offsets")
-    if matrix.code != _abi.INT or matrix.bits not in (32, 64) or not matrix.compact or len(matrix.shape) != 2:
-        raise BadArgument(f"offsets are {matrix.type_name()} {list(matrix.shape)}; a contiguous matrix of int32 or int64 is needed")
-    sizes, places = np.asarray(sizes, np.int64), np.asarray(places, np.int64)
-    if len(sizes) != matrix.shape[0] or sizes.min(initial=0) < 0 or sizes.sum() != values.shape[0]:
-        raise BadArgument(f"{len(sizes)} sizes that add up to {sizes.sum()}; offsets has {matrix.shape[0]} rows, and there are {values.shape[0]} ids")
-    if ((places < 0) | (places >= len(sizes))).any():
-        raise BadArgument(f"places {places.tolist()}; there are {len(sizes)} bags")
-    starts = np.cumsum(sizes) - sizes
-    width, bags = matrix.shape[1], (_abi.Bags * len(places))()
-    slots, keep = np.frombuffer(bags, _bags_type), (values, matrix)
-    slots["values"] = starts[places] * (values.bits // 8) + values.address
-    slots["offsets"] = places * (width * matrix.bits // 8) + matrix.address
-    slots["value_count"] = sizes[places]
-    slots["value_bits"], slots["offset_bits"] = values.bits, matrix.bits
-    if weighted:
-        seen = floats(weights, "weights")
-        if seen.shape != values.shape:
-            raise BadArgument(f"{values.shape[0]} ids, but {seen.shape[0]} weights")
-        slots["weights"][weighted] = starts[places[weighted]] * 4 + seen.address
-        keep += (seen, )
-
-    def bag(i):
-        return (View(int(slots["values"][i]), (int(slots["value_count"][i]), ), None, values.code, values.bits, keep),
-                View(int(slots["offsets"][i]), (width, ), None, matrix.code, matrix.bits, keep))
-
-    return bags, bag
-
-
 class Pointers:
     """DLTensors of one call, and what they point to."""
 
@@ -223,46 +190,3 @@ class Pointers:
                 tensor.strides = numbers_at
                 numbers_at += ndim * 8
             addresses[i] = tensors_at + i * size
-
-
-class Columns:
-    """Column ranges of a compact float32 matrix, side by side, as the tensors of a call.
-
-    All but the address is made once for a number of rows: a tensor at a time, a step of many features would be mostly this.
-    """
-
-    def __init__(self, rows, widths):
-        count, total = len(widths), sum(widths)
-        self.rows, self.total = rows, total
-        self._numbers = np.array([(rows, width, total, 1) for width in widths], np.int64)
-        tensors, at = (_abi.DLTensor * count)(), self._numbers.ctypes.data
-        for i, tensor in enumerate(tensors):
-            tensor.device_type, tensor.ndim = _abi.CPU, 2
-            tensor.code, tensor.bits, tensor.lanes = _abi.FLOAT, 32, 1
-            tensor.shape, tensor.strides = at + 32 * i, at + 32 * i + 16
-        self._words = np.frombuffer(tensors, np.uint64).reshape(count, -1)  # the first word is the address
-        self._starts = np.cumsum([0, *widths[:-1]], dtype=np.uint64) * np.uint64(4)
-        self._places = np.arange(count, dtype=np.uint64) * np.uint64(ctypes.sizeof(_abi.DLTensor))
-
-    def of(self, seen):
-        """Those of the matrix `seen`, or None where it is not such a matrix."""
-        if (seen.code, seen.bits) != (_abi.FLOAT, 32) or tuple(seen.shape) != (self.rows, self.total) or not seen.compact:
-            return None
-        return Placed(self, seen)
-
-
-class Placed:
-    """Columns of one matrix; stands for Pointers. A copy of its own, as another thread may be in a call, too."""
-
-    __slots__ = ("views", "tensors", "pointers", "_at", "_columns")
-
-    def __init__(self, columns, seen):
-        self.views = [seen]  # keeps the memory
-        self._columns = columns
-        self.tensors = columns._words.copy()
-        self.tensors[:, 0] = columns._starts + np.uint64(seen.address)
-        self._at = columns._places + np.uint64(self.tensors.ctypes.data)
-        self.pointers = self._at.ctypes.data
-
-    def __len__(self):
-        return len(self.tensors)

@@ -250,23 +250,46 @@ class Session:
             labels = _tensor.floats(labels, "labels")
             if labels.shape[0] != samples:
                 raise BadArgument(f"{labels.shape[0]} labels for {samples} samples")
-        return self._queue(bags, samples, labels, lambda i: keep[i][:2])
-
-    def submit_block(self, values, offsets, weights, sizes, places):
-        """submit for bags that lie side by side: those of feature i are values' next sizes[k] from where the first k end, k = places[i].
-
-        offsets: one row for each k, from 0 each. What KeyedJaggedTensors have; a fraction of the cost of a view for each.
-        """
-        bags, bag = _tensor.block(values, offsets, weights if self._weighted else None, sizes, places, self._weighted)
-        return self._queue(bags, offsets.shape[1] - 1, None, bag)
-
-    def _queue(self, bags, samples, labels, bag):
-        """bag(i): views of values and offsets of a feature."""
         batch = _abi.Batch(struct_size=ctypes.sizeof(_abi.Batch), feature_count=len(bags), features=bags, samples=samples or 0,
                            labels=labels.address if labels is not None else None)
+        return self._queue(self._library.trc_submit, batch, samples, lambda i: keep[i][:2])
+
+    def submit_keyed(self, values, offsets, weights=None, *, samples, keys):
+        """submit for all bags in one array, key by key: bag s of key k is values[offsets[k * samples + s]:offsets[k * samples + s + 1]].
+
+        keys: by feature of the model, which key has its bags. weights: one per id, or None where no feature is weighted. What
+        KeyedJaggedTensors have; the cost does not grow with the number of features.
+        """
+        values, offsets = _tensor.ids(values, "values"), _tensor.ids(offsets, "offsets")
+        keys = np.ascontiguousarray(keys, np.int32)
+        if keys.shape != (len(self.features), ):
+            raise BadArgument(f"keys has shape {list(keys.shape)}; model '{self.model}' has {len(self.features)} features")
+        if samples < 0 or (offsets.shape[0] - 1) % max(1, samples):
+            raise BadArgument(f"{offsets.shape[0]} offsets for {samples} samples; keys * samples + 1 are needed")
+        batch = _abi.KeyedBatch(struct_size=ctypes.sizeof(_abi.KeyedBatch), key_count=self._key_count(offsets, samples, keys),
+                                keys=keys.ctypes.data, values=values.address, offsets=offsets.address, value_count=values.shape[0],
+                                value_bits=values.bits, offset_bits=offsets.bits, samples=samples)
+        if self._weighted:
+            seen = _tensor.floats(weights, "weights")
+            if seen.shape != values.shape:
+                raise BadArgument(f"{values.shape[0]} ids, but {seen.shape[0]} weights")
+            batch.weights = seen.address
+
+        def bag(i):
+            ids, ends = _as_numpy(values), _as_numpy(offsets)[keys[i] * samples:(keys[i] + 1) * samples + 1]
+            return _tensor.view(ids[ends[0]:ends[-1]], "values"), _tensor.view(ends - ends[0], "offsets")
+
+        return self._queue(self._library.trc_submit_keyed, batch, samples, bag)
+
+    @staticmethod
+    def _key_count(offsets, samples, keys):
+        return (offsets.shape[0] - 1) // samples if samples else int(keys.max(initial=-1)) + 1
+
+    def _queue(self, function, batch, samples, bag):
+        """bag(i): views of values and offsets of a feature, for those whose ids are counted."""
         ticket = c_uint64()
-        self._call(self._library.trc_submit, byref(batch), byref(ticket))
-        rows = [samples] * len(bags)
+        self._call(function, byref(batch), byref(ticket))
+        rows = [samples] * len(self.features)
         for i in self._unpooled:
             rows[i] = self._remaining(self.features[i], *bag(i))
         weighted = {self.features[i].name: self._remaining(self.features[i], *bag(i)) for i in self._weighted}
@@ -277,14 +300,15 @@ class Session:
         """Waits for the batch and writes its outputs into `out`; returns them.
 
         Without a head: one float32 tensor per feature, [samples, dim] ([ids, dim] for pooling none), any strides; out is a dict by name or a
-        list in the model's order, default new numpy arrays in a dict. With a head: the predictions, or with `logits` a pair with them.
+        list in the model's order, default new numpy arrays in a dict; or one array [samples, sum of dims] for all, where all features are
+        pooled. With a head: the predictions, or with `logits` a pair with them.
         """
         samples, rows, _ = self._ticket(ticket, "forward")
-        if isinstance(out, _tensor.Placed):
-            made, views, arguments = out, None, out
-        elif self.head is not None:
+        if self.head is not None:
             made = out if out is not None else (np.empty(samples, np.float32), np.empty(samples, np.float32))[:2 if logits else 1]
             views = [_tensor.view(t, name, writable=True) for t, name in zip(made, ("predictions", "logits"))]
+        elif _tensor.is_array(out):
+            made, views = out, [_tensor.view(out, "output of all features", writable=True)]
         else:
             made = out
             if made is None:
@@ -293,7 +317,7 @@ class Session:
                 _tensor.view(t, f"output of feature '{f.name}'", writable=True)
                 for t, f in zip(self._ordered(made, "outputs"), self.features)
             ]
-        arguments = arguments if views is None else _tensor.Pointers(views)
+        arguments = _tensor.Pointers(views)
         try:
             self._call(self._library.trc_forward, ticket, arguments.pointers, len(arguments))
         except BaseException as error:
@@ -305,7 +329,7 @@ class Session:
         return made
 
     def backward(self, ticket, gradients=None, *, grad_scale=1.0, weight_gradients=None):
-        """Applies the step. Without a head: one gradient per feature, shaped as its output; a dict by name or a list.
+        """Applies the step. Without a head: one gradient per feature, shaped as its output; a dict by name or a list; or one for all, as out.
 
         weight_gradients: names of weighted features, or a dict of float32 arrays by name, one number for each id that remains after overflow
         and on_bad_id. The gradients of those features' weights are written there, and returned as a dict.
@@ -315,8 +339,8 @@ class Session:
             arguments, count = None, 0
             if self.head is None:
                 raise BadArgument("the model has no head: pass the gradient of each feature's output")
-        elif isinstance(gradients, _tensor.Placed):
-            arguments, count = gradients, len(gradients)
+        elif _tensor.is_array(gradients):
+            arguments, count = _tensor.Pointers([_tensor.view(gradients, "gradient of all features")]), 1
         else:
             views = [
                 _tensor.view(t, f"gradient of feature '{f.name}'")

@@ -130,6 +130,39 @@ class SessionTest(Scratch):
             self.assertEqual(seen, [at, at])
             self.assertTrue((wide[:, :4] == 7).all() and (wide[:, 8:] == 7).all())
 
+    def test_keyed_batches_and_one_array_for_all(self):
+        spec = {**SPEC, "model": "keyed", "features": [f for f in SPEC["features"] if f["name"] != "seen"]}
+        rng = np.random.default_rng(21)
+        library = terrace.compile(spec, "keyed.so")
+        with terrace.load(library, state="a") as plain, terrace.load(library, state="b") as keyed:
+            for step in range(6):
+                data = batch(rng, samples := int(rng.integers(0 if step else 8, 9)))
+                data = {k: (v, np.arange(samples + 1)) if k == "user" else v for k, v in data.items() if k != "seen"}
+                order = ["paid", "user", "cart"]
+                values = np.concatenate([data[k][0] for k in order]).astype(np.int64)
+                ends = [data[k][1][1:] + sum(data[x][0].size for x in order[:i]) for i, k in enumerate(order)]
+                weights = np.ones(values.size, np.float32)
+                weights[:data["paid"][0].size] = data["paid"][2]
+                ticket, other = plain.submit(data), keyed.submit_keyed(values, np.concatenate([[0], *ends]), weights, samples=samples,
+                                                                       keys=[order.index(f.name) for f in keyed.features])
+                whole = np.empty((samples, 10), np.float32)
+                self.assertIs(keyed.forward(other, whole), whole)
+                out = plain.forward(ticket)
+                np.testing.assert_array_equal(np.concatenate([out["user"], out["cart"], out["paid"]], 1), whole)
+                grads = rng.standard_normal(whole.shape, dtype=np.float32)
+                plain.backward(ticket, {"user": grads[:, :4], "cart": grads[:, 4:7], "paid": grads[:, 7:]})
+                keyed.backward(other, grads)
+            np.testing.assert_array_equal(plain.read_rows("items", range(500)), keyed.read_rows("items", range(500)))
+            for wrong, words in (({"keys": [0, 1]}, ["3 features"]), ({"samples": 3}, ["samples"]), ({"keys": [0, 0, 9]}, ["key 9"]),
+                                 ({"weights": None}, ["weights"])):
+                given = {"weights": np.ones(8, np.float32), "samples": 8, "keys": [0, 0, 0], **wrong}
+                with self.raises(terrace.BadArgument, *words):
+                    keyed.submit_keyed(np.zeros(8, np.int64), np.arange(9), **given)
+            ticket = keyed.submit_keyed(np.zeros(8, np.int32), np.arange(9, dtype=np.int32), np.ones(8, np.float32), samples=8, keys=[0, 0, 0])
+            with self.raises(terrace.BadArgument, "[8, 10] is needed"):
+                keyed.forward(ticket, np.empty((8, 9), np.float32))
+            keyed.release(ticket)
+
     def test_gradients_of_weights_go_where_they_are_wanted(self):
         rng = np.random.default_rng(20)
         with self.load() as session:

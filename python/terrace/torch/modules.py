@@ -9,10 +9,11 @@ import os
 import warnings
 import weakref
 
+import numpy as np
 import torch
 from torch import nn
 
-from .. import _tensor, compiler, session as sessions
+from .. import compiler, session as sessions
 from ..errors import BadArgument, OutOfOrder, Unsupported
 from . import configs, tensors
 
@@ -127,7 +128,7 @@ class _Collection(nn.Module):
         self.grad_scale = 1.0
         # Changes with each batch; nn.Module's own attributes are slow to set.
         self._batch = _Batch()
-        self._made = {}  # samples -> columns of the outputs
+        self._made = {}  # keys of a batch -> which are the outputs'
         self.session._owners.add(self)
 
     def _match(self, outputs):
@@ -144,6 +145,7 @@ class _Collection(nn.Module):
                               f"this model has {'no pooling' if self._pooled else 'pooling'}; use "
                               f"{'EmbeddingCollection' if self._pooled else 'EmbeddingBagCollection'}")
         self._dims = [f.dim for f in infos]
+        self._total = sum(self._dims)
         self._weighted = [(o, f) for o, f in zip(outputs, infos) if f.weights is not None]
 
     # -- TorchRec's view ----------------------------------------------------------------------------------------------------------------
@@ -168,9 +170,11 @@ class _Collection(nn.Module):
         return self._submit(tensors.Bags(batch, self._is_weighted))
 
     def _submit(self, bags):
-        block = bags.block
-        if block is not None and (block.weights is not None or not self._weighted) and all(o.feature in block.index for o in self._outputs):
-            return self.session.submit_block(block.values, block.offsets, block.weights, block.sizes, [block.index[o.feature] for o in self._outputs])
+        keyed = bags.keyed
+        if keyed is not None and (keyed.weights is not None or not self._weighted):
+            places = self._places(tuple(keyed.keys))
+            if places is not None:
+                return self.session.submit_keyed(keyed.values, keyed.offsets, keyed.weights, samples=keyed.samples, keys=places)
         given = []
         for output, feature in zip(self._outputs, self.session.features):
             values, offsets, weights = bags.of(output.feature)
@@ -180,6 +184,18 @@ class _Collection(nn.Module):
                 raise BadArgument(f"feature '{output.feature}' is weighted, but the batch has no weights for it")
             given.append((values, offsets, weights))
         return self.session.submit(given)
+
+    def _places(self, keys):
+        """By output, which of the keys is its feature; None where one is missing."""
+        places = self._made.get(keys)
+        if places is None:
+            index = {key: k for k, key in enumerate(keys)}
+            if any(o.feature not in index for o in self._outputs):
+                return None
+            if len(self._made) == 16:  # keys in any order
+                self._made.clear()
+            places = self._made[keys] = np.array([index[o.feature] for o in self._outputs], np.int32)
+        return places
 
     def settle(self):
         """Lets go of a batch whose outputs nobody holds any more."""
@@ -291,23 +307,12 @@ class EmbeddingBagCollection(_Collection):
     def embedding_bag_configs(self):
         return self._configs
 
-    def _columns(self, samples):
-        made = self._made.get(samples)
-        if made is None:
-            if len(self._made) == 16:  # batches of any size
-                self._made.clear()
-            made = self._made[samples] = _tensor.Columns(samples, self._dims)
-        return made
-
     def _allocate(self, samples, rows):
-        columns = self._columns(samples)
-        whole = torch.empty((samples, columns.total), dtype=torch.float32)
-        return [whole], columns.of(_tensor.view(whole, "outputs", writable=True))
+        whole = torch.empty((samples, self._total), dtype=torch.float32)
+        return [whole], whole
 
     def _split(self, gradients):
-        gradient = gradients[0]
-        placed = self._columns(len(gradient)).of(_tensor.view(gradient, "gradient of the outputs"))
-        return placed or list(torch.split(gradient, self._dims, dim=1))
+        return gradients[0]
 
     def forward(self, features, ticket=None):
         bags, (whole, ) = self._run(features, ticket)

@@ -65,13 +65,31 @@ def is_jagged(bag):
     return all(hasattr(bag, name) for name in ("values", "offsets", "weights_or_none")) and callable(bag.values)
 
 
-class Block:
-    """All bags of a KeyedJaggedTensor, side by side; row k of offsets has those of key k, from 0."""
+class Keyed:
+    """What a KeyedJaggedTensor holds: bag s of key k is values[offsets[k * samples + s]:offsets[k * samples + s + 1]]."""
 
-    __slots__ = ("index", "values", "offsets", "weights", "sizes")
+    __slots__ = ("keys", "samples", "values", "offsets", "weights")
 
-    def __init__(self, index, values, offsets, weights, sizes):
-        self.index, self.values, self.offsets, self.weights, self.sizes = index, values, offsets, weights, sizes
+    def __init__(self, batch):
+        if getattr(batch, "variable_stride_per_key", lambda: False)():
+            raise BadArgument("the KeyedJaggedTensor has another number of samples per key (variable stride); expand it first")
+        if getattr(batch, "inverse_indices_or_none", lambda: None)() is not None:
+            raise BadArgument("the KeyedJaggedTensor has inverse indices; expand it first (`dedup` in the spec finds equal bags itself)")
+        self.keys, self.samples, self.values = batch.keys(), batch.stride(), batch.values()
+        self.offsets, self.weights = batch.offsets(), batch.weights_or_none()
+
+    def apart(self):
+        """By key: values, offsets from 0, weights or None."""
+        samples, offsets = self.samples, self.offsets
+        rows = offsets.unfold(0, samples + 1, samples) if samples else offsets[:1].expand(len(self.keys), 1)
+        own = rows - rows[:, :1]
+        sizes = [int(n) for n in (rows[:, -1] - rows[:, 0]).tolist()]
+        if sum(sizes) != self.values.shape[0] or min(sizes, default=0) < 0:
+            raise BadArgument(f"the KeyedJaggedTensor's offsets hold {sum(sizes)} values, it has {self.values.shape[0]}")
+        values, weights = self.values.split(sizes), [None] * len(sizes)
+        if self.weights is not None:
+            weights = self.weights.split(sizes)
+        return {key: (values[k], own[k], weights[k]) for k, key in enumerate(self.keys)}
 
 
 class Bags:
@@ -79,29 +97,14 @@ class Bags:
 
     def __init__(self, batch, weighted):
         self.source, self.weighted = batch, weighted
-        self.bags, self.block = {}, None
+        self.bags, self.keyed = {}, None
         if is_keyed_jagged(batch):
-            self._keyed(batch)
+            self.keyed = Keyed(batch)
         elif isinstance(batch, dict):
             for name, bag in batch.items():
                 self.bags[name] = self._one(name, bag)
         else:
             raise BadArgument(f"the batch is a {type(batch).__name__}; a KeyedJaggedTensor, or a dict of (values, offsets[, weights]), is needed")
-
-    def _keyed(self, batch):
-        if getattr(batch, "variable_stride_per_key", lambda: False)():
-            raise BadArgument("the KeyedJaggedTensor has another number of samples per key (variable stride); expand it first")
-        if getattr(batch, "inverse_indices_or_none", lambda: None)() is not None:
-            raise BadArgument("the KeyedJaggedTensor has inverse indices; expand it first (`dedup` in the spec finds equal bags itself)")
-        keys, samples, offsets = batch.keys(), batch.stride(), batch.offsets()
-        values, weights = batch.values(), batch.weights_or_none()
-        # All features at once: row i has the offsets of key i from its own start.
-        rows = offsets.unfold(0, samples + 1, samples) if samples else offsets[:1].expand(len(keys), 1)
-        own = rows - rows[:, :1]
-        sizes = [int(n) for n in (rows[:, -1] - rows[:, 0]).tolist()]
-        if sum(sizes) != values.shape[0] or min(sizes, default=0) < 0:
-            raise BadArgument(f"the KeyedJaggedTensor's offsets hold {sum(sizes)} values, it has {values.shape[0]}")
-        self.block = Block({key: k for k, key in enumerate(keys)}, values, own, weights, sizes)
 
     @staticmethod
     def _one(name, bag):
@@ -118,12 +121,8 @@ class Bags:
         raise BadArgument(f"feature '{name}' is a {type(bag).__name__}; a tensor of ids, (values, offsets[, weights]) or a JaggedTensor is needed")
 
     def of(self, feature):
-        block = self.block
-        if block is not None and not self.bags:  # apart only where they are asked for one by one
-            values, weights = block.values.split(block.sizes), [None] * len(block.sizes)
-            if block.weights is not None:
-                weights = block.weights.split(block.sizes)
-            self.bags = {key: (values[k], block.offsets[k], weights[k]) for key, k in block.index.items()}
+        if self.keyed is not None and not self.bags:  # apart only where they are asked for one by one
+            self.bags = self.keyed.apart()
         bag = self.bags.get(feature)
         if bag is None:
             raise BadArgument(f"the batch has no feature '{feature}'; it has {', '.join(map(str, self.bags))}")
