@@ -9,6 +9,7 @@
 #include "runtime/core/Hash.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace trc::data {
 
@@ -151,7 +152,7 @@ bool BatchReader::emit(const Row &row, int64_t epoch) {
     filling->epoch = epoch;
   }
   // A NaN label marks a file without the (optional) label column.
-  filling->append(row, row.label == row.label);
+  filling->append(row, !std::isnan(row.label));
   return filling->samples < options.batch || push();
 }
 

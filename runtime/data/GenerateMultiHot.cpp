@@ -126,8 +126,11 @@ void generateTiered(Generator &g, const std::string &curve) {
   const int64_t rows = g.scaled(8000000, 8000);
   // The batch shrinks slower than the tables, and not below a useful size.
   int64_t batch = 4096;
-  for (double s = g.options.scale; s < 0.75 && batch > 256; s *= 4)
+  double shrunk = g.options.scale;
+  while (shrunk < 0.75 && batch > 256) {
     batch /= 2;
+    shrunk *= 4;
+  }
   const int64_t batches = g.options.scale >= 1 ? 200 : g.scaled(200, 24);
   bool shift = curve == "shift";
   std::unique_ptr<CurveSampler> sampler;

@@ -121,8 +121,7 @@ void Source::write(const Session &s) {
       -1 + 0.8 * effectOf(seed + 3, static_cast<uint64_t>(s.user[0]));
   for (int i = 0; i < items; ++i) {
     int64_t id = i < 2 ? itemId(itemRank.draw(random))
-                       : static_cast<int64_t>(
-                             random.below(static_cast<uint64_t>(10 << i)));
+                       : static_cast<int64_t>(random.below(uint64_t{10} << i));
     g.out.field(id);
     logit += 0.5 * effectOf(seed + 4 + static_cast<uint64_t>(i),
                             static_cast<uint64_t>(id));

@@ -90,8 +90,8 @@ void StackDistance::access(int64_t row, int64_t batch) {
   } else {
     Seen &last = it->second;
     // A sample of rows sees the same share of the distinct rows between.
-    int64_t distance = static_cast<int64_t>(
-        static_cast<double>(after(last.time)) * weight + 0.5);
+    int64_t distance =
+        std::llround(static_cast<double>(after(last.time)) * weight);
     size_t bin = binOf(distance);
     if (distances.size() <= bin)
       distances.resize(bin + 1, 0);
@@ -137,7 +137,7 @@ std::vector<std::pair<int64_t, double>> StackDistance::missCurve() const {
 std::vector<int64_t> StackDistance::reuse() const {
   std::vector<int64_t> out;
   for (double w : reuseWeights)
-    out.push_back(static_cast<int64_t>(w + 0.5));
+    out.push_back(std::llround(w));
   return out;
 }
 

@@ -12,6 +12,7 @@
 #ifndef TERRACE_RUNTIME_DATA_STACKDISTANCE_H
 #define TERRACE_RUNTIME_DATA_STACKDISTANCE_H
 
+#include <cmath>
 #include <cstdint>
 #include <unordered_map>
 #include <utility>
@@ -31,7 +32,7 @@ public:
   /// Accesses by batches since the row's last access: 0, 1, 2-3, 4-7, ...
   std::vector<int64_t> reuse() const;
   /// Accesses without an earlier one, which is the number of distinct rows.
-  int64_t cold() const { return static_cast<int64_t>(coldWeight + 0.5); }
+  int64_t cold() const { return std::llround(coldWeight); }
   double sampleRate() const { return rate(); }
 
 private:

@@ -346,12 +346,12 @@ void Pipeline::dedup(Batch &b) {
           return false;
         const int64_t *ids = idsOf(b.t, f);
         if (std::memcmp(ids + offsets[x], ids + offsets[y],
-                        static_cast<size_t>(n) * 8))
+                        static_cast<size_t>(n) * 8) != 0)
           return false;
         if (plan.features[f].weighted() &&
             std::memcmp(weightsOf(b.t, f) + offsets[x],
                         weightsOf(b.t, f) + offsets[y],
-                        static_cast<size_t>(n) * 4))
+                        static_cast<size_t>(n) * 4) != 0)
           return false;
       }
       return true;

@@ -286,7 +286,7 @@ bool Pipeline::run(int opIndex, int64_t t) {
   Batch &b = batch(t);
   if (poisoned() || b.failed)
     return true;
-  GroupRuntime *g = op.group >= 0 ? groups[op.group].get() : nullptr;
+  auto group = [&]() -> GroupRuntime & { return *groups[op.group]; };
   try {
     switch (op.kind) {
     case OpKind::ingest: // copied by submit
@@ -301,24 +301,24 @@ bool Pipeline::run(int opIndex, int64_t t) {
       dedup(b);
       break;
     case OpKind::unique:
-      unique(b, *g);
+      unique(b, group());
       break;
     case OpKind::probe:
-      probe(b, *g);
+      probe(b, group());
       break;
     case OpKind::spill:
-      spill(b, *g);
+      spill(b, group());
       break;
     case OpKind::store:
-      storeVictims(b, *g);
+      storeVictims(b, group());
       break;
     case OpKind::fetch:
-      return fetch(opIndex, b, *g);
+      return fetch(opIndex, b, group());
     case OpKind::fill:
-      fill(b, *g);
+      fill(b, group());
       break;
     case OpKind::gatherPool:
-      gatherPool(b, *g);
+      gatherPool(b, group());
       break;
     case OpKind::expand:
       expand(b);
@@ -327,10 +327,10 @@ bool Pipeline::run(int opIndex, int64_t t) {
       call(b);
       break;
     case OpKind::segmentUpdate:
-      segmentUpdate(b, *g);
+      segmentUpdate(b, group());
       break;
     case OpKind::unpin:
-      unpin(b, *g);
+      unpin(b, group());
       break;
     case OpKind::handoff:
     case OpKind::resume:

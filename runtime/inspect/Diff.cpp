@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/inspect/Diff.h"
 
+#include "runtime/core/FloatBits.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -57,8 +59,7 @@ static double largest(const char *a, const char *b, size_t floats) {
     std::memcpy(&y, b + i * 4, 4);
     double d = std::fabs(static_cast<double>(x) - static_cast<double>(y));
     if (std::isnan(d))
-      d = std::memcmp(&x, &y, 4) == 0 ? 0
-                                      : std::numeric_limits<double>::infinity();
+      d = bitsOf(x) == bitsOf(y) ? 0 : std::numeric_limits<double>::infinity();
     most = std::max(most, d);
   }
   return most;

@@ -82,7 +82,7 @@ private:
 
 Result<std::unique_ptr<TensorWriter>>
 inspect::openSafetensors(const std::string &path,
-                         std::vector<TensorInfo> tensors,
+                         const std::vector<TensorInfo> &tensors,
                          const Metadata &metadata) {
   TRC_RETURN_IF_ERROR(checkNames(tensors));
   auto writer = std::make_unique<SafetensorsWriter>();

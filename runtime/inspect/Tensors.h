@@ -52,7 +52,7 @@ Result<std::unique_ptr<TensorWriter>> openNpy(const std::string &folder,
                                               std::vector<TensorInfo> tensors,
                                               const Metadata &metadata);
 Result<std::unique_ptr<TensorWriter>>
-openSafetensors(const std::string &path, std::vector<TensorInfo> tensors,
+openSafetensors(const std::string &path, const std::vector<TensorInfo> &tensors,
                 const Metadata &metadata);
 
 /// BAD_ARGUMENT where two have one name.

@@ -58,6 +58,7 @@ struct Pmem2 {
   X(badblock_next)                                                             \
   X(badblock_context_delete)                                                   \
   X(errormsg)
+// NOLINTBEGIN(bugprone-macro-parentheses): names are declared and assigned.
 #define TERRACE_PMEM2_DECLARE(name) decltype(&::pmem2_##name) name = nullptr;
   TERRACE_PMEM2_FUNCTIONS(TERRACE_PMEM2_DECLARE)
 #undef TERRACE_PMEM2_DECLARE
@@ -82,6 +83,7 @@ private:
     error = "libpmem2.so.1 lacks pmem2_" #name;
     TERRACE_PMEM2_FUNCTIONS(TERRACE_PMEM2_LOAD)
 #undef TERRACE_PMEM2_LOAD
+// NOLINTEND(bugprone-macro-parentheses)
 #undef TERRACE_PMEM2_FUNCTIONS
   }
 };

@@ -293,7 +293,8 @@ void Trainer::showProgress(bool force) {
 
 Status Trainer::loop() {
   while (!stopped && step < lastStep) {
-    if ((signal = pendingSignal()))
+    signal = pendingSignal();
+    if (signal)
       break;
     Clock::time_point start = Clock::now();
     planBoundary();

@@ -47,7 +47,7 @@ static Status lockTierFile(const std::string &path, bool write,
   return Status();
 }
 
-HomeStores &HomeStores::operator=(HomeStores &&other) {
+HomeStores &HomeStores::operator=(HomeStores &&other) noexcept {
   stores = std::move(other.stores); // before the devices under them
   devices = std::move(other.devices);
   locks = std::move(other.locks);

@@ -46,7 +46,7 @@ struct HomeStores {
   std::vector<std::unique_ptr<RowStore>> stores; // per group
   HomeStores() = default;
   HomeStores(HomeStores &&) = default;
-  HomeStores &operator=(HomeStores &&other);
+  HomeStores &operator=(HomeStores &&other) noexcept;
 };
 
 Result<HomeStores> openStores(const std::vector<ManifestGroup> &groups,
