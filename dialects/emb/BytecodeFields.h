@@ -128,11 +128,13 @@ void writeFields(Writer &writer, uint64_t version, T value) {
 }
 
 /// What `get` takes: lists as ArrayRef, everything else as it is.
+// NOLINTBEGIN(bugprone-return-const-ref-from-parameter): fields outlive calls.
 template <typename T> const T &asArgument(const T &field) { return field; }
 template <uint64_t version, typename T>
 const T &asArgument(const Since<version, T> &field) {
   return field.value;
 }
+// NOLINTEND(bugprone-return-const-ref-from-parameter)
 template <typename T>
 llvm::ArrayRef<T> asArgument(const llvm::SmallVector<T> &field) {
   return field;

@@ -99,7 +99,7 @@ public:
   explicit LinkJob(StringRef output) : output(output.str()) {}
   ~LinkJob() {
     for (const std::string &path : temporaries)
-      sys::fs::remove(path);
+      (void)sys::fs::remove(path);
   }
   Error addObjects(ArrayRef<ObjectCode> objects);
   void add(const Twine &argument) { arguments.push_back(argument.str()); }
