@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Benchmarks: prints tables, judges nothing. Usage: run.sh [steps|compile|store|pytorch]; TERRACE_BUILD names the build folder.
+# Benchmarks: prints tables, judges nothing. Usage: run.sh [steps|compile|store|pytorch|kernels]; TERRACE_BUILD names the build folder.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export TERRACE_BUILD=${TERRACE_BUILD:-$here/../../build}
 case ${1:-steps} in
   compile) exec python3 "$here/compile.py" "${@:2}" ;;
-  pytorch)
+  pytorch | kernels)
     python=${TERRACE_PYTHON:-${XDG_CACHE_HOME:-$HOME/.cache}/terrace/torch-2.14.1/bin/python}
     command -v "$python" >/dev/null || python=python3
-    exec "$python" -W ignore "$here/pytorch.py" "${@:2}"
+    script=pytorch.py
+    [ "$1" = pytorch ] || script=kernels/kernels.py
+    exec "$python" -W ignore "$here/$script" "${@:2}"
     ;;
   steps) exec python3 "$here/steps.py" "${@:2}" ;;
   store)
@@ -17,5 +19,5 @@ case ${1:-steps} in
     trap 'rm -rf "$folder"' EXIT
     "$TERRACE_BUILD/bin/StoreBench" --folder "$folder" "${@:2}"
     ;;
-  *) echo "usage: tools/dev bench [steps|compile|store|pytorch]" >&2; exit 2 ;;
+  *) echo "usage: tools/dev bench [steps|compile|store|pytorch|kernels]" >&2; exit 2 ;;
 esac
