@@ -304,6 +304,13 @@ StoresOptions Session::storesOptions() {
     how.writers.push_back(std::move(writer));
     how.pmem.push_back(plan.tiers[plan.groups[g].home].kind == "pmem");
   }
+  how.rowName = [this](size_t g, uint32_t row) {
+    const GroupRuntime &group = *pipeline->groups[g];
+    const TablePlan &table =
+        plan.tables[group.plan->tables[group.tableOf(plan, row)]];
+    return "row " + std::to_string(static_cast<int64_t>(row) - table.rowBase) +
+           " of table '" + table.name + "'";
+  };
   if (mode == TRC_TRAIN)
     how.onFull = [this] { return makeRoom(); };
   return how;
