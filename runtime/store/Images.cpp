@@ -18,7 +18,7 @@ using namespace trc;
 
 namespace {
 
-constexpr uint64_t sliceRows = 1 << 18;
+constexpr uint64_t sliceRows = 1 << 18, aheadRows = 32;
 /// Numbers of moves files that leave room to count on.
 constexpr uint64_t largestNumber = uint64_t(1) << 62;
 
@@ -230,6 +230,9 @@ Status RowStore::Impl::loadImage(const Image &image, bool isCurrent,
             return true;
           }));
     for (uint64_t i = 0; i < slice.places.size(); ++i) {
+      // Neighbouring rows may lie anywhere.
+      if (i + aheadRows < slice.places.size() && slice.places[i + aheadRows])
+        into.marks.prefetch(slice.places[i + aheadRows] - 1);
       if (!slice.places[i])
         continue;
       uint32_t row = static_cast<uint32_t>(slice.begin + i);

@@ -93,6 +93,10 @@ public:
     uint32_t segment = divide.quotient(place);
     return set(segment, place - segment * divide.divisor());
   }
+  /// set() of it comes soon.
+  void prefetch(uint32_t place) const {
+    __builtin_prefetch(&words[bit(place).word], 1);
+  }
   bool set(uint32_t segment, uint32_t index) {
     uint64_t &word = words[uint64_t(segment) * perSegment + index / 64];
     uint64_t mask = uint64_t(1) << index % 64;
