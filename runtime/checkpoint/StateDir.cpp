@@ -191,8 +191,9 @@ Status StateDir::writeClosed(const Manifest &manifest, bool &inDoubt) {
   Status s = replaceFile(folder, "closed.json", manifest.toText());
   if (!s.ok()) {
     Result<std::optional<StateSource>> now = closedState();
+    // What cannot be read may be it.
     inDoubt =
-        now.ok() && *now && (*now)->manifest.sequence == manifest.sequence;
+        !now.ok() || (*now && (*now)->manifest.sequence == manifest.sequence);
   }
   return s;
 }
@@ -272,6 +273,11 @@ void StateDir::removeLeftovers(const std::vector<std::string> &tierFiles) {
     if (ours && !named.count(name))
       (void)removeFile(folder + "/" + name);
   }
+  // Of checkpoints that were removed, as far as that went.
+  for (const std::string &name : listFolder(folder + "/checkpoints"))
+    if (name.rfind("ckpt-", 0) == 0 &&
+        !pathExists(checkpointPath(name) + "/manifest.json"))
+      (void)removeFlatFolder(checkpointPath(name));
   for (const std::string &tier : tierFiles) {
     std::string path = inFolder(folder, tier);
     struct stat info;
@@ -339,7 +345,9 @@ Status StateDir::commitCheckpoint(const std::string &name,
       TRC_RETURN_IF_ERROR(renameFile(temporary(), target));
     }
   } else {
-    TRC_RETURN_IF_ERROR(renameFile(temporary(), target));
+    Status s = renameFile(temporary(), target);
+    inDoubt = !s.ok() && pathExists(target); // done all the same
+    TRC_RETURN_IF_ERROR(std::move(s));
   }
   inDoubt = true;
   TRC_RETURN_IF_ERROR(syncFolder(parent));
@@ -356,18 +364,18 @@ Status StateDir::removeCheckpoint(const std::string &name) {
   std::string path = checkpointPath(name);
   TRC_RETURN_IF_ERROR(removeFile(path + "/manifest.json"));
   TRC_RETURN_IF_ERROR(syncFolder(path));
-  return removeFlatFolder(path);
+  // It is gone. What cannot be removed only takes space.
+  (void)removeFlatFolder(path);
+  return Status();
 }
 
 Status StateDir::prune(uint32_t keep, std::vector<uint64_t> &removed) {
   if (keep == 0)
     return Status();
   std::vector<StateSource> all = checkpoints(nullptr);
-  std::vector<uint64_t> gone;
   for (size_t i = 0; i + keep < all.size(); ++i) {
     TRC_RETURN_IF_ERROR(removeCheckpoint(all[i].name));
-    gone.push_back(all[i].manifest.sequence);
+    removed.push_back(all[i].manifest.sequence);
   }
-  removed = std::move(gone);
   return Status();
 }

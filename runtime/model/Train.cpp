@@ -240,7 +240,14 @@ Status Trainer::endCheckpoint(bool block) {
     return Status();
   int64_t at = writing;
   writing = -1;
-  TRC_RETURN_IF_ERROR(std::move(s));
+  if (!s.ok()) {
+    // The checkpoints before stay, and all steps are still here. A session that
+    // cannot go on says so itself, at the next step.
+    report.warning("the checkpoint of step " + std::to_string(at) +
+                   " failed: " + s.message() +
+                   "; training goes on, older checkpoints stay");
+    return Status();
+  }
   double seconds = secondsSince(lastCheckpointTime);
   report.event("checkpoint", "step " + std::to_string(at) + "  checkpoint",
                {{"step", at},

@@ -104,6 +104,7 @@ private:
     std::vector<char> blob;
     bool closed = false; // of a close; else a checkpoint
     uint32_t keep = 0;
+    bool durable = false; // the root is there, whatever came after
   };
   Status save();
   Status beginCommit(Commit &c);
@@ -161,6 +162,7 @@ private:
   bool savedIsCurrent = false;       // the closed state on disk is this one
   std::mutex rootsMutex;             // roots and what they retain
   std::thread committer;             // writes a checkpoint
+  std::shared_ptr<Commit> committed; // which one; until it is joined
   Status commitStatus;               // its outcome, once it is joined
   std::atomic<bool> committing{false};
   std::vector<char> blob;

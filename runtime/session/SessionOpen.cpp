@@ -304,6 +304,15 @@ StoresOptions Session::storesOptions() {
     how.writers.push_back(std::move(writer));
     how.pmem.push_back(plan.tiers[plan.groups[g].home].kind == "pmem");
   }
+  // By the plan alone: stores end after the pipeline has begun to.
+  how.rowName = [this](size_t g, uint32_t row) {
+    const TablePlan *table = nullptr;
+    for (int t : plan.groups[g].tables) // in rising order of their rows
+      if (!table || plan.tables[t].rowBase <= static_cast<int64_t>(row))
+        table = &plan.tables[t];
+    return "row " + std::to_string(static_cast<int64_t>(row) - table->rowBase) +
+           " of table '" + table->name + "'";
+  };
   if (mode == TRC_TRAIN)
     how.onFull = [this] { return makeRoom(); };
   return how;

@@ -82,11 +82,12 @@ Status Session::finishCommit(Commit &c) {
     s = pipeline->poisonStatus();
   std::lock_guard<std::mutex> lock(rootsMutex);
   std::vector<uint64_t> gone; // roots that this one takes the place of
+  std::optional<uint64_t> closedBefore;
   bool inDoubt = false;
   if (s.ok()) {
     Result<std::optional<StateSource>> before = state->closedState();
     if (before.ok() && *before)
-      gone.push_back((*before)->manifest.sequence);
+      closedBefore = (*before)->manifest.sequence;
     std::string name = "ckpt-" + std::to_string(m.step);
     if (!c.closed)
       if (Result<StateSource> same = state->checkpoint(name); same.ok())
@@ -116,15 +117,21 @@ Status Session::finishCommit(Commit &c) {
   for (auto &g : pipeline->groups)
     g->store->keepCut();
   sequence = m.sequence;
+  c.durable = true;
+  if (!c.closed)
+    s = state->removeClosed();
+  if (s.ok() && closedBefore)
+    gone.push_back(*closedBefore);
   if (!c.closed) {
-    TRC_RETURN_IF_ERROR(state->removeClosed());
-    std::vector<uint64_t> pruned;
-    TRC_RETURN_IF_ERROR(state->prune(c.keep, pruned));
-    gone.insert(gone.end(), pruned.begin(), pruned.end());
+    // Also where it fails, it says what went: that space is free.
+    if (Status pruned = state->prune(c.keep, gone); s.ok())
+      s = std::move(pruned);
   }
-  TRC_RETURN_IF_ERROR(forgetRoots(gone));
-  state->removeLeftovers(storeFiles());
-  return Status();
+  if (Status forgot = forgetRoots(gone); s.ok())
+    s = std::move(forgot);
+  if (s.ok())
+    state->removeLeftovers(storeFiles());
+  return s;
 }
 
 /// What these roots retained is free again. They are gone, durably.
@@ -173,18 +180,25 @@ Status Session::save() {
   c.closed = true;
   c.blob = blob;
   TRC_RETURN_IF_ERROR(beginCommit(c));
-  TRC_RETURN_IF_ERROR(finishCommit(c));
-  savedIsCurrent = true;
-  return Status();
+  Status s = finishCommit(c);
+  savedIsCurrent = c.durable;
+  return s;
 }
 
-/// Ends the thread of the last checkpoint; its failure is reported once.
+/// Ends the thread of the last checkpoint; its failure is reported once. What
+/// it brought becomes the session's only now: until its root is durable, the
+/// state is that of the root before.
 Status Session::joinCheckpoint() {
   if (committer.joinable()) {
     if (pipeline->executor.interrupted())
       for (auto &g : pipeline->groups)
         g->store->interruptCut();
     committer.join();
+    if (committed->durable) {
+      blob = std::move(committed->blob);
+      savedIsCurrent = false; // a closed state from before is gone
+    }
+    committed.reset();
   }
   Status s = std::move(commitStatus);
   commitStatus = Status();
@@ -214,8 +228,7 @@ Status Session::checkpointBegin(const void *data, uint64_t bytes,
   c->blob.assign(static_cast<const char *>(data),
                  static_cast<const char *>(data) + bytes);
   TRC_RETURN_IF_ERROR(beginCommit(*c));
-  blob = c->blob;
-  savedIsCurrent = false;
+  committed = c;
   committing = true;
   committer = std::thread([this, c] {
     blockSignalsInThisThread();

@@ -10,6 +10,14 @@
 
 using namespace trc;
 
+/// Which of the group's tables has the row.
+static size_t positionOf(const ManifestGroup &group, uint32_t row) {
+  size_t k = group.tables.size() - 1;
+  while (k > 0 && group.rowBase[k] > static_cast<int64_t>(row))
+    --k;
+  return k;
+}
+
 Result<std::unique_ptr<StateReader>>
 StateReader::open(const StateSource &source, bool decoded) {
   std::unique_ptr<StateReader> reader(new StateReader());
@@ -26,6 +34,13 @@ StateReader::open(const StateSource &source, bool decoded) {
   // A checkpoint's folder lies two below that of its state.
   options.folder =
       source.closed ? source.folder : folderOf(folderOf(source.folder));
+  // The reader outlives its stores.
+  options.rowName = [r = reader.get()](size_t g, uint32_t row) {
+    const ManifestGroup &group = r->source.groups[g];
+    size_t k = positionOf(group, row);
+    return "row " + std::to_string(row - group.rowBase[k]) + " of table '" +
+           r->source.tables[group.tables[k]].name + "'";
+  };
   Result<HomeStores> opened = openStores(source.manifest.groups, options);
   if (!opened.ok())
     return opened.takeStatus();
@@ -60,9 +75,7 @@ const char *StateReader::shape(int table, const char *record) {
 Status StateReader::scanGroup(size_t g, int only, const RowTaker &take) {
   const ManifestGroup &group = source.groups[g];
   return homes.stores[g]->scan([&](uint32_t row, const char *payload) {
-    size_t k = group.tables.size() - 1;
-    while (k > 0 && group.rowBase[k] > static_cast<int64_t>(row))
-      --k;
+    size_t k = positionOf(group, row);
     int table = group.tables[k];
     if (only >= 0 && table != only)
       return Status();

@@ -179,6 +179,10 @@ Result<HomeStores> trc::openStores(const std::vector<ManifestGroup> &groups,
     options.folder = o.folder;
     options.prefix = generationPrefix(o.generation) + std::to_string(g) + "-";
     options.onFull = o.onFull;
+    if (o.rowName)
+      options.rowName = [named = o.rowName, g](uint32_t row) {
+        return named(g, row);
+      };
     if (g < o.writers.size()) {
       options.group = o.writers[g].name;
       options.writeSlots = o.writers[g].writeSlots;

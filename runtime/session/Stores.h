@@ -37,6 +37,8 @@ struct StoresOptions {
   };
   std::vector<Writer> writers; // by group, or empty
   std::function<Status()> onFull;
+  /// What messages call a row of a group; empty: by numbers.
+  std::function<std::string(size_t group, uint32_t row)> rowName;
 };
 
 struct HomeStores {

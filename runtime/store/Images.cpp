@@ -18,7 +18,7 @@ using namespace trc;
 
 namespace {
 
-constexpr uint64_t sliceRows = 1 << 18;
+constexpr uint64_t sliceRows = 1 << 18, aheadRows = 32;
 /// Numbers of moves files that leave room to count on.
 constexpr uint64_t largestNumber = uint64_t(1) << 62;
 
@@ -31,10 +31,6 @@ struct Slice {
   std::vector<uint64_t> lives;  // generation + 1, 0: not known
 };
 
-Status noPlace(uint64_t place) {
-  return Status(TRC_CORRUPT, "there is no place " + std::to_string(place));
-}
-
 /// A section whose entries begin with a row, in order.
 class RowSection {
 public:
@@ -42,8 +38,8 @@ public:
              bool dense)
       : cursor(file, section, words), words(words), dense(dense) {}
 
-  /// Calls take(row, entry) for the entries below `end`; what it returns says
-  /// what is wrong with one.
+  /// Calls take(row, entry) for the entries below `end`; it returns whether
+  /// the store has the place that the entry names.
   template <typename Take>
   Status below(uint64_t end, uint32_t rows, Take take) {
     for (;;) {
@@ -60,10 +56,9 @@ public:
         if (row >= rows || row < from || row >= end)
           break;
         from = row;
-        Status status = take(static_cast<uint32_t>(row), entry);
-        if (!status.ok()) {
+        if (!take(static_cast<uint32_t>(row), entry)) {
           cursor.next(done);
-          return cursor.corrupt(status.message());
+          return cursor.corrupt("there is no place " + std::to_string(place()));
         }
       }
       cursor.next(done);
@@ -80,6 +75,11 @@ public:
   }
 
 private:
+  /// That the current entry names: the last one of a move's two.
+  uint32_t place() const {
+    return dense ? cursor.at()[0] - 1 : cursor.at()[words == 5 ? 3 : 1];
+  }
+
   Cursor cursor;
   const uint32_t words;
   const bool dense;
@@ -205,13 +205,12 @@ Status RowStore::Impl::loadImage(const Image &image, bool isCurrent,
       TRC_RETURN_IF_ERROR(sections[i].below(
           slice.end, options.rows, [&](uint32_t row, const uint32_t *entry) {
             uint64_t place = dense ? entry[0] : uint64_t(entry[1]) + 1;
-            if (place > layout.places())
-              return noPlace(place - 1);
             slice.places[row - slice.begin] = static_cast<uint32_t>(place);
-            return Status();
+            return place <= layout.places();
           }));
     }
-    for (uint64_t i = 0; i < slice.places.size(); ++i)
+    const bool moved = !movesSections.empty();
+    for (uint64_t i = 0; moved && i < slice.places.size(); ++i)
       if (slice.places[i])
         slice.lives[i] = named[layout.segmentOf(slice.places[i] - 1)];
     for (RowSection &section : movesSections)
@@ -219,29 +218,34 @@ Status RowStore::Impl::loadImage(const Image &image, bool isCurrent,
           slice.end, options.rows, [&](uint32_t row, const uint32_t *entry) {
             uint64_t i = row - slice.begin;
             if (entry[3] >= layout.places())
-              return noPlace(entry[3]);
+              return false;
             if (slice.places[i] != uint64_t(entry[1]) + 1 ||
                 slice.lives[i] != uint64_t(entry[2]) + 1)
-              return Status();
+              return true;
             slice.places[i] = entry[3] + 1;
             slice.lives[i] = uint64_t(entry[4]) + 1;
             // The next delta has to say it: its image skips these moves.
             if (isCurrent && changedRows.set(row))
               ++changedCount;
-            return Status();
+            return true;
           }));
     for (uint64_t i = 0; i < slice.places.size(); ++i) {
+      // Neighbouring rows may lie anywhere.
+      if (i + aheadRows < slice.places.size() && slice.places[i + aheadRows])
+        into.marks.prefetch(slice.places[i + aheadRows] - 1);
       if (!slice.places[i])
         continue;
       uint32_t row = static_cast<uint32_t>(slice.begin + i);
       uint32_t place = slice.places[i] - 1;
-      uint64_t &life = lives[layout.segmentOf(place)];
-      if (!slice.lives[i] || !into.marks.set(place) ||
-          (life && life != slice.lives[i]))
+      uint32_t segment = layout.segmentOf(place);
+      uint64_t &life = lives[segment];
+      uint64_t its = moved ? slice.lives[i] : named[segment];
+      if (!its || !into.marks.set(segment, place - layout.place(segment, 0)) ||
+          (life && life != its))
         return mismatch("its index names place " + std::to_string(place) +
                         " for row " + std::to_string(row) +
                         ", which is not its to name");
-      life = slice.lives[i];
+      life = its;
       if (isCurrent)
         location[row].store(place + 1, std::memory_order_relaxed);
       ++written;

@@ -257,9 +257,7 @@ void RowStore::Impl::startItems(ReadBatch &batch, bool raw) {
       uint32_t row = batch.rows[i];
       uint32_t place = raw ? row + 1 : row < options.rows ? locate(row) : 0;
       if (place == 0) {
-        s.fail(row, Status(TRC_NOT_FOUND, "row " + std::to_string(row) +
-                                              " of group '" + options.group +
-                                              "' was never written"));
+        s.fail(row, Status(TRC_NOT_FOUND, rowName(row) + " was never written"));
         break;
       }
       BatchItem item{place - 1, i, raw ? unknownRow : row};

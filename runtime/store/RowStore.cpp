@@ -178,16 +178,18 @@ bool RowStore::Impl::verify(uint32_t row, uint32_t place,
                           layout.indexOf(place)));
 }
 
-static std::string rowName(uint32_t row) {
-  return row == unknownRow ? "a row" : "row " + std::to_string(row);
+std::string RowStore::Impl::rowName(uint32_t row) const {
+  if (row < options.rows && options.rowName)
+    return options.rowName(row);
+  return (row == unknownRow ? "a row" : "row " + std::to_string(row)) +
+         " of group '" + options.group + "'";
 }
 
 Status RowStore::Impl::placeError(const char *what, uint32_t row,
                                   uint32_t place, int error) const {
   StoreLayout::Position at = layout.positionOf(place);
   return Status::ioError(std::string(what) + " " + rowName(row) +
-                             " of group '" + options.group + "' at offset " +
-                             std::to_string(at.offset) + " of",
+                             " at offset " + std::to_string(at.offset) + " of",
                          paths[at.extent], error);
 }
 
@@ -197,9 +199,9 @@ Status RowStore::Impl::corrupt(uint32_t row, uint32_t place) const {
     if (locate(r) == place + 1)
       row = r;
   StoreLayout::Position at = layout.positionOf(place);
-  return Status(TRC_CORRUPT, rowName(row) + " of group '" + options.group +
-                                 "' at offset " + std::to_string(at.offset) +
-                                 " of '" + paths[at.extent] +
+  return Status(TRC_CORRUPT, rowName(row) + " at offset " +
+                                 std::to_string(at.offset) + " of '" +
+                                 paths[at.extent] +
                                  "' fails its check; go back to a checkpoint");
 }
 

@@ -27,7 +27,7 @@
 // Lifetime: a batch and the memory it names belong to the caller until wait()
 // (reads) or waitWrites() (writes) returned. The device outlives the store;
 // the destructor waits for everything in flight.
-// Errors name file, offset, group and row. After a failed write or flush, all
+// Errors name file, offset and row, by group or as the options say. After a failed write or flush, all
 // further reads, writes and flushes return that error: what was queued may be
 // lost, so the caller gives the state up and opens the last checkpoint.
 //
@@ -57,6 +57,9 @@ struct RowStoreOptions {
     uint64_t base = 0;
   };
   std::string group; // for messages
+  /// What messages call a row, e.g. "row 3 of table 't'"; empty: by number and
+  /// group.
+  std::function<std::string(uint32_t row)> rowName;
   std::vector<Extent> extents;
   uint32_t rows = 0;
   uint32_t payloadBytes = 0; // weights + state = slot_bytes

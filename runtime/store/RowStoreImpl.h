@@ -227,6 +227,8 @@ struct RowStore::Impl {
   void mix(uint32_t place, char *record) const;
   /// `row` may be unknownRow.
   bool verify(uint32_t row, uint32_t place, const char *record) const;
+  /// "row 7 of group 'g'", or what the options call it.
+  std::string rowName(uint32_t row) const;
   /// "cannot read row 7 of group 'g' at offset 560 of" + file.
   Status placeError(const char *what, uint32_t row, uint32_t place,
                     int error) const;

@@ -203,7 +203,13 @@ void RowStore::Impl::finishBytes(WriteRun &run, uint32_t bytes) {
 
 /// Nothing new is started; what is under way ends.
 void RowStore::Impl::fail(Status status) {
-  if (failure.ok())
+  bool device = status.code() == TRC_IO || status.code() == TRC_NO_SPACE;
+  if (failure.ok() && device)
+    failure = Status(status.code(),
+                     status.message() +
+                         "; nothing more is stored, what is on disk is the "
+                         "state of its last checkpoint: open it again");
+  else if (failure.ok())
     failure = std::move(status);
   for (auto i = runs.begin(); i != runs.end();) {
     WriteRun &run = *i++;

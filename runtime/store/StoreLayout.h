@@ -90,9 +90,18 @@ public:
   }
   /// Returns whether it was not set before.
   bool set(uint32_t place) {
-    Bit b = bit(place);
-    bool fresh = !(words[b.word] & b.mask);
-    words[b.word] |= b.mask;
+    uint32_t segment = divide.quotient(place);
+    return set(segment, place - segment * divide.divisor());
+  }
+  /// set() of it comes soon.
+  void prefetch(uint32_t place) const {
+    __builtin_prefetch(&words[bit(place).word], 1);
+  }
+  bool set(uint32_t segment, uint32_t index) {
+    uint64_t &word = words[uint64_t(segment) * perSegment + index / 64];
+    uint64_t mask = uint64_t(1) << index % 64;
+    bool fresh = !(word & mask);
+    word |= mask;
     return fresh;
   }
   void clear(uint32_t place) {

@@ -48,7 +48,8 @@ int main(int argc, char **argv) {
                  "Control group below which peers get theirs (version 2: ours)")
       ->check(CLI::ExistingDirectory);
   app.add_option("--only", only, "One part")
-      ->check(CLI::IsMember({"reads", "mixed", "checkpoint", "persistent"}));
+      ->check(CLI::IsMember(
+          {"reads", "mixed", "checkpoint", "reopen", "persistent"}));
   CLI11_PARSE(app, argc, argv);
 
   s.span = span ? span : full ? uint64_t(4) << 30 : uint64_t(1) << 30;
@@ -60,6 +61,7 @@ int main(int argc, char **argv) {
   if (quick) {
     s.span = span ? span : 8 << 20;
     s.rounds = s.batches = 2;
+    s.reopenRows = {200000};
     if (app.count("--sizes") == 0)
       s.sizes = {128, 4096};
   }
@@ -111,6 +113,7 @@ int main(int argc, char **argv) {
   part("reads", s.sizes, readTable);
   part("mixed", s.mixSizes, mixTable);
   part("checkpoint", s.mixSizes, checkpointTable);
+  part("reopen", s.reopenRows, reopenTable);
   part("persistent", s.mixSizes, persistentTable);
   std::filesystem::remove_all(s.folder, error);
   if (!sane)

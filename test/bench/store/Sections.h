@@ -25,6 +25,7 @@ struct Settings {
   uint32_t mixRows = 131072; // at most
   std::vector<uint32_t> sizes{128, 256, 512, 1024, 4096};
   std::vector<uint32_t> mixSizes{512};
+  std::vector<uint32_t> reopenRows{20000000, 64000000};
 
   /// Rows of `span` bytes of records of this payload.
   Workload workload(uint32_t payload, uint64_t span) const;
@@ -40,6 +41,8 @@ bool readTable(const Settings &settings, uint32_t payload);
 bool mixTable(const Settings &settings, uint32_t payload);
 /// Pause, time and bytes of checkpoints.
 bool checkpointTable(const Settings &settings, uint32_t payload);
+/// Opening what a checkpoint left: an index of so many rows.
+bool reopenTable(const Settings &settings, uint32_t rows);
 /// Rows of persistent memory, read in place.
 bool persistentTable(const Settings &settings, uint32_t payload);
 

@@ -299,6 +299,11 @@ void CrashFolder::failAt(uint64_t n, int error) {
   failError = error;
 }
 
+uint64_t CrashFolder::operationCount() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return operations;
+}
+
 void CrashFolder::persist(const std::string &path) {
   std::lock_guard<std::mutex> lock(mutex);
   if (Place place = find(path); place.node && !(power && power->gone()))

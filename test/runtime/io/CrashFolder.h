@@ -45,6 +45,8 @@ public:
   uint64_t unsynced() const;
   /// Operation `n`, counted from 0, fails with this errno and does nothing.
   void failAt(uint64_t n, int error);
+  /// Operations so far: failAt(operationCount() + k) hits the k-th from now.
+  uint64_t operationCount() const;
   /// Makes the contents of a file durable, out of turn: for tests of what goes
   /// wrong where the order is.
   void persist(const std::string &path);

@@ -244,8 +244,10 @@ trc_status trc_checkpoint_begin(trc_session *s, const void *, uint64_t,
   return TRC_OK;
 }
 
-trc_status trc_checkpoint_wait(trc_session *, int32_t, trc_error *) {
-  return TRC_OK;
+trc_status trc_checkpoint_wait(trc_session *, int32_t, trc_error *error) {
+  return control().failCheckpoints
+             ? Status(TRC_NO_SPACE, "cannot write 'index'").fill(error)
+             : TRC_OK;
 }
 
 trc_status trc_stats(trc_session *s, const char **json, trc_error *) {

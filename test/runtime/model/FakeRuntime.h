@@ -25,6 +25,7 @@ struct Control {
   int64_t faultAtForward = 3; // for Output: which forward
   std::vector<double> lrScales;
   std::vector<int64_t> checkpoints; // step of each
+  bool failCheckpoints = false;
   int64_t releases = 0;
   int raiseAtStep = -1; // sends SIGINT to itself in that backward
 };

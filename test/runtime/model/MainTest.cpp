@@ -173,6 +173,21 @@ TEST_F(ModelMainTest, TrainsEvaluatesAndReports) {
   EXPECT_EQ(control().lrScales[3], 1.0);
 }
 
+// The steps are not lost with it, and the next one may work out.
+TEST_F(ModelMainTest, TrainingOutlivesAFailedCheckpoint) {
+  control().failCheckpoints = true;
+  Outcome o = run({"train", "--json"});
+  control().failCheckpoints = false;
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_EQ(o.event("end")["step"], 29);
+  EXPECT_EQ(control().checkpoints, (std::vector<int64_t>{12, 24}));
+  EXPECT_NE(o.err.find("the checkpoint of step 12 failed: cannot write "
+                       "'index'"),
+            std::string::npos)
+      << o.err;
+  EXPECT_EQ(o.out.find("\"event\":\"checkpoint\""), std::string::npos);
+}
+
 TEST_F(ModelMainTest, StoppedAndResumedEqualsInOneGo) {
   ASSERT_EQ(run({"train", "--state", "a", "--steps", "20"}).code, 0);
   Outcome whole = run({"predict", "--state", "a"});

@@ -37,6 +37,16 @@ public:
     return fd;
   }
   int64_t write(int fd, const void *data, uint64_t bytes) override {
+    std::string path;
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      path = paths[fd];
+    }
+    {
+      std::lock_guard<std::mutex> lock(world.mutex);
+      if (world.badError && has(path, world.badPart.c_str()))
+        return -world.badError;
+    }
     return inner.write(fd, data, bytes);
   }
   int sync(int fd) override {
@@ -141,6 +151,9 @@ public:
       if (w.plans[number].flushError)
         fault.failFlush(w.plans[number].flushError, w.plans[number].flushAt);
     }
+    std::lock_guard<std::mutex> lock(world.mutex);
+    world.taps.resize(std::max(world.taps.size(), number + 1));
+    world.taps[number] = &fault;
   }
   ~Tap() override {
     std::lock_guard<std::mutex> lock(world.mutex);
@@ -204,6 +217,8 @@ void World::simulate(uint64_t cutAt) {
   setFileSystem(names.get());
   counts.clear();
   plans.clear();
+  taps.clear();
+  badError = 0;
   setDeviceOpener([this](const DeviceOptions &) {
     size_t number;
     {
@@ -214,6 +229,17 @@ void World::simulate(uint64_t cutAt) {
     return Result<std::unique_ptr<Device>>(
         std::make_unique<Tap>(*this, number));
   });
+}
+
+void World::failWritesTo(const std::string &part, int error) {
+  std::lock_guard<std::mutex> lock(mutex);
+  badPart = part;
+  badError = error;
+}
+
+FaultDevice &World::faultsOf(unsigned number) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return *taps.at(number);
 }
 
 void World::addFault(unsigned number, const FaultDevice::Fault &fault) {

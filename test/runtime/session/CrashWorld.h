@@ -66,6 +66,16 @@ public:
   void lie(Lie what) { lies = what; }
   /// Operation `n` on small files fails once.
   void failFileAt(uint64_t n, int error) { folder->failAt(n, error); }
+  /// The k-th operation on small files from now fails once.
+  void failFileIn(uint64_t k, int error) {
+    folder->failAt(folder->operationCount() + k, error);
+  }
+  /// Every write to small files with `part` in their path fails until the
+  /// errors end (0).
+  void failWritesTo(const std::string &part, int error);
+  /// What stands in front of the device opened as number `device` since
+  /// simulate(), while it is open.
+  trc::FaultDevice &faultsOf(unsigned device);
   /// Hits the device opened as number `device` since simulate().
   void addFault(unsigned device, const trc::FaultDevice::Fault &fault);
   void failFlush(unsigned device, uint64_t n, int error);
@@ -101,6 +111,9 @@ private:
   std::set<std::string> tierFiles; // known to the device
   std::set<std::string> unnamed;   // whose folder was not synced since
   std::vector<Plan> plans;
+  std::vector<trc::FaultDevice *> taps;
+  std::string badPart;
+  int badError = 0;
   std::vector<Traffic> counts;
   std::atomic<uint64_t> movesMade{0};
 };

@@ -5,7 +5,8 @@
 // The sweep behind the durability contract: after a loss at any operation, the
 // state is that of a root between the last that returned and the last that was
 // started, bit for bit, and trains on as if nothing had happened.
-// TERRACE_CRASH_POINTS sets the number of points, TERRACE_CRASH_SEED the first.
+// TERRACE_CRASH_POINTS sets the number of points (200), TERRACE_CRASH_SEED the
+// first. The sweep comes in parts, tests of their own that can share the CPUs.
 //
 //===----------------------------------------------------------------------===//
 #include "test/runtime/io/CrashRandom.h"
@@ -23,7 +24,7 @@ using trc::crashMix;
 
 namespace {
 
-constexpr uint64_t stories = 6;
+constexpr uint64_t stories = 6, sweepParts = 4, defaultPoints = 200;
 
 uint64_t number(const char *variable, uint64_t otherwise) {
   const char *text = std::getenv(variable);
@@ -186,9 +187,13 @@ TEST(SessionCrashTest, StoriesComeToEverything) {
   }
 }
 
-TEST(SessionCrashTest, AnyLossLeavesARootBetweenReturnedAndStarted) {
-  uint64_t count = number("TERRACE_CRASH_POINTS", 100), wrong = 0;
-  uint64_t first = number("TERRACE_CRASH_SEED", 0);
+class SessionCrashSweep : public ::testing::TestWithParam<uint64_t> {};
+
+TEST_P(SessionCrashSweep, AnyLossLeavesARootBetweenReturnedAndStarted) {
+  uint64_t points = number("TERRACE_CRASH_POINTS", defaultPoints), wrong = 0;
+  uint64_t begin = points * GetParam() / sweepParts,
+           count = points * (GetParam() + 1) / sweepParts - begin;
+  uint64_t first = number("TERRACE_CRASH_SEED", 0) + begin;
   for (uint64_t seed = first; seed < first + count; ++seed)
     if (std::string what = loseAt(seed); !what.empty()) {
       ADD_FAILURE() << "seed " << seed << ": " << what;
@@ -198,8 +203,12 @@ TEST(SessionCrashTest, AnyLossLeavesARootBetweenReturnedAndStarted) {
   std::printf("%d of %d points hold\n", int(count - wrong), int(count));
 }
 
+INSTANTIATE_TEST_SUITE_P(Part, SessionCrashSweep,
+                         ::testing::Range(uint64_t(0), sweepParts));
+
 TEST(SessionCrashTest, AnyFaultIsACleanError) {
-  uint64_t count = number("TERRACE_CRASH_POINTS", 100) / 4, wrong = 0, hit = 0;
+  uint64_t count = number("TERRACE_CRASH_POINTS", defaultPoints) / 4;
+  uint64_t wrong = 0, hit = 0;
   uint64_t first = number("TERRACE_CRASH_SEED", 0);
   for (uint64_t seed = first; seed < first + count; ++seed)
     if (std::string what = failAt(seed, hit); !what.empty()) {
