@@ -97,14 +97,13 @@ class Trace:
         return [b - a for a, b in zip(self.ends[first - 1:], self.ends[first:])]
 
     def stages(self, first):
-        """By op: its lane and mean ms a batch."""
-        out = {}
+        """By op: its lane, its mean ms a batch, and the lower quartile, which has less of the waits inside."""
+        times = {}
         for name, lane, batch, ms in self.ops:
             if batch >= first:
-                lane, total = out.get(name, (lane, 0.0))
-                out[name] = (lane, total + ms)
-        count = max(1, len(self.ends) - first)
-        return {name: (lane, total / count) for name, (lane, total) in out.items()}
+                by_batch = times.setdefault(name, (lane, {}))[1]
+                by_batch[batch] = by_batch.get(batch, 0.0) + ms
+        return {name: (lane, statistics.mean(ms.values()), sorted(ms.values())[len(ms) // 4]) for name, (lane, ms) in times.items()}
 
 
 def train(folder, model, name, *args):
@@ -141,8 +140,7 @@ def measure(folder, size, options, stream, cores):
 
     reads, read = per_step("reads"), per_step("bytes_read")
     after = device_rates(store, size, max(512, int(read / max(1, reads))), reads)
-    rates = [statistics.mean((b["per_second"], a["per_second"])) for b, a in (zip(before[:1], after[:1]))]
-    iops, cpu = rates[0], statistics.mean((before[0]["cpu_us"], after[0]["cpu_us"]))
+    iops, cpu = (statistics.mean((before[0][key], after[0][key])) for key in ("per_second", "cpu_us"))
     bandwidth = statistics.mean((before[1]["bytes_per_second"], after[1]["bytes_per_second"]))
     steps = trace.steps(skip)
     written = per_step("bytes_written")
@@ -158,9 +156,9 @@ def measure(folder, size, options, stream, cores):
     r["cpu_bound"], r["io_bound"] = compute, 1e3 * (reads / iops + written / bandwidth)
     r["roofline"] = max(r["cpu_bound"], r["io_bound"])
     lanes = {}
-    for name, (lane, ms) in r["stages"].items():
+    for name, (lane, _, quartile) in r["stages"].items():
         if name != "fetch":
-            lanes[lane] = lanes.get(lane, 0.0) + ms
+            lanes[lane] = lanes.get(lane, 0.0) + quartile
     r["lanes"] = lanes
     r["model_io"] = 1e3 * (reads / MODEL_IOPS + written / MODEL_BYTES)
     r["model_roofline"] = max(compute, r["model_io"])
@@ -193,12 +191,12 @@ def show(results, cores):
               f"{r['io_bound']:9.2f}{r['roofline']:9.2f}{r['step'] / r['roofline']:6.2f}")
     print("\nms a step by stage (all-DRAM in brackets): one after the other they would take `sum`; what the step is below it, lanes and prefetch hide")
     for r in results:
-        total = sum(ms for _, ms in r["stages"].values())
+        total = sum(ms for _, ms, _ in r["stages"].values())
         parts = [f"{name} {ms:.2f}" + (f" ({r['dram_stages'][name][1]:.2f})" if name in r["dram_stages"] else "")
-                 for name, (_, ms) in r["stages"].items() if ms >= 0.005]
+                 for name, (_, ms, _) in r["stages"].items() if ms >= 0.005]
         print(f"{r['stream']:10} sum {total:.2f}, hidden {100 * max(0.0, 1 - r['step'] / total):.0f} %: " + ", ".join(parts))
     print(f"\nCalculated, not run: the same reads on a device of {MODEL_IOPS / 1e6:.0f} M IOPS and {MODEL_BYTES / 1e9:.0f} GB/s. step: the slowest of the "
-          "roofline and the lanes that were measured, without the device's time")
+          "roofline and the lanes as measured (lower quartiles), without fetch")
     print(f"{'stream':10}{'device':>9}{'roofline':>9}{'step':>9}{'x':>6}{'x all-DRAM':>11}")
     for r in results:
         print(f"{r['stream']:10}{r['model_io']:9.2f}{r['model_roofline']:9.2f}{r['model_step']:9.2f}{r['model_step'] / r['model_roofline']:6.2f}"
