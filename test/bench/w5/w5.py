@@ -189,9 +189,10 @@ def show(results, cores):
     for r in results:
         print(f"{r['stream']:10}{r['step']:9.2f}{ends(r['steps']):>18}{r['dram']:10.2f}{ends(r['dram_steps']):>16}{r['cpu_bound']:10.2f}"
               f"{r['io_bound']:9.2f}{r['roofline']:9.2f}{r['step'] / r['roofline']:6.2f}")
-    print("\nms a step by stage (all-DRAM in brackets): one after the other they would take `sum`; what the step is below it, lanes and prefetch hide")
+    print("\nms a step by stage (all-DRAM in brackets). sum: these and the device's time, one after the other; what the step is below it, lanes and "
+          "prefetch hide. fetch ends when its reads are queued; spill and fill may hold waits for the device")
     for r in results:
-        total = sum(ms for _, ms, _ in r["stages"].values())
+        total = r["io_bound"] + sum(ms for _, ms, _ in r["stages"].values())
         parts = [f"{name} {ms:.2f}" + (f" ({r['dram_stages'][name][1]:.2f})" if name in r["dram_stages"] else "")
                  for name, (_, ms, _) in r["stages"].items() if ms >= 0.005]
         print(f"{r['stream']:10} sum {total:.2f}, hidden {100 * max(0.0, 1 - r['step'] / total):.0f} %: " + ", ".join(parts))
