@@ -28,7 +28,12 @@ typedef uint64_t trc_ticket; /* 0 is never a ticket */
 enum trc_mode { TRC_TRAIN = 0, TRC_EVAL = 1, TRC_SERVE = 2 };
 enum trc_open_flags {
   /* Start anew; an existing state at state_dir is removed first. */
-  TRC_OPEN_FRESH = 1
+  TRC_OPEN_FRESH = 1,
+  /* Fill the caches with the rows that they held when the state was closed,
+   * before trc_open returns. Changes speed, never results. Where nobody knows
+   * these rows (a checkpoint, rows laid out anew, a damaged file), log says so
+   * and the caches start empty. */
+  TRC_OPEN_WARM = 2
 };
 enum trc_log_level { TRC_LOG_INFO = 0, TRC_LOG_WARNING = 1 };
 

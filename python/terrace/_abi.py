@@ -16,7 +16,7 @@ from . import errors
 
 OK, WOULD_BLOCK, BAD_ARGUMENT, BAD_INPUT, FORKED = 0, 1, 2, 3, 15
 MODES = {"train": 0, "eval": 1, "serve": 2}
-OPEN_FRESH = 1
+OPEN_FRESH, OPEN_WARM = 1, 2
 ARTIFACT_MAGIC, ARTIFACT_ABI = 0x31435254, 2
 
 CPU = 1  # DLDeviceType

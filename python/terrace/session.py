@@ -35,15 +35,15 @@ def _close_all():
 atexit.register(_close_all)
 
 
-def load(path, state=None, mode="train", *, fresh=False, from_checkpoint=None, init_from=None, threads=0, cpu=None, log=None):
+def load(path, state=None, mode="train", *, fresh=False, warm=False, from_checkpoint=None, init_from=None, threads=0, cpu=None, log=None):
     """Opens the library at `path` (made by terrace.compile or --emit=lib) over the folder `state`.
 
     state: default MODEL.state in the current folder. mode: "train", "eval" or "serve"; the last two change no byte.
-    fresh: removes an existing state first. from_checkpoint: the name of a checkpoint of this state ("ckpt-100"), or "newest" for the
+    fresh: removes an existing state first. warm: fills the caches with the rows that they held when the state was closed. from_checkpoint: the name of a checkpoint of this state ("ckpt-100"), or "newest" for the
     newest whose dense state is of its own moment, even if the state was trained on and closed later. init_from: another state's folder, whose rows are taken by table name.
     threads: work threads, 0 for one per CPU. cpu: "x86-64-v3" or "x86-64-v4" to force an image. log: called with (level, line).
     """
-    return Session(path, state, mode, fresh=fresh, from_checkpoint=from_checkpoint, init_from=init_from, threads=threads, cpu=cpu, log=log)
+    return Session(path, state, mode, fresh=fresh, warm=warm, from_checkpoint=from_checkpoint, init_from=init_from, threads=threads, cpu=cpu, log=log)
 
 
 def checkpoints(state):
@@ -69,8 +69,8 @@ class Session:
 
     _handle = None
 
-    def __init__(self, path, state=None, mode="train", *, fresh=False, from_checkpoint=None, init_from=None, threads=0, cpu=None,
-                 log=None):
+    def __init__(self, path, state=None, mode="train", *, fresh=False, warm=False, from_checkpoint=None, init_from=None, threads=0,
+                 cpu=None, log=None):
         if mode not in _abi.MODES:
             raise BadArgument(f"mode is {mode!r}; 'train', 'eval' or 'serve'")
         self._library = _abi.library()
@@ -102,8 +102,8 @@ class Session:
         self._log = _abi.LogFunction(_logger(log)) if log else _abi.LogFunction()
         options = _abi.OpenOptions(
             struct_size=ctypes.sizeof(_abi.OpenOptions), mode=_abi.MODES[mode], artifact_path=os.fsencode(path),
-            state_dir=os.fsencode(self.state), flags=_abi.OPEN_FRESH if fresh else 0, threads=threads, from_=text(from_checkpoint),
-            init_from=text(init_from), cpu=text(cpu), log=self._log)
+            state_dir=os.fsencode(self.state), flags=(_abi.OPEN_FRESH if fresh else 0) | (_abi.OPEN_WARM if warm else 0), threads=threads,
+            from_=text(from_checkpoint), init_from=text(init_from), cpu=text(cpu), log=self._log)
         handle, error = c_void_p(), _abi.error_struct()
         status = self._library.trc_open(byref(options), byref(handle), byref(error))
         if status:

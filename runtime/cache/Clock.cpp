@@ -40,6 +40,19 @@ public:
     }
   }
   void prefetch(uint32_t slot) const override { states.prefetch(slot); }
+  /// From the hand on: a policy whose slots are taken in this order, with its
+  /// hand at the first, goes on alike.
+  void
+  forEach(const std::function<void(uint32_t, uint16_t)> &take) const override {
+    for (uint32_t n = 0, slot = hand; n < slots;
+         ++n, slot = slot + 1 == slots ? 0 : slot + 1)
+      if (states[slot] & admitted)
+        take(slot, states[slot] & used ? 1 : 0);
+  }
+  void restore(uint32_t slot, uint16_t heat) override {
+    states[slot] = heat ? used : 0;
+    admit(slot);
+  }
 
 private:
   static constexpr uint8_t admitted = 1, used = 2;

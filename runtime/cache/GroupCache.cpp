@@ -81,7 +81,8 @@ struct GroupCache::Impl {
 
   struct {
     Counter accesses, hitAccesses, lookups, hits, misses, firstTouches,
-        bufferFetches, evictions, writes, resident, pinned, peakResident;
+        bufferFetches, evictions, writes, resident, pinned, peakResident,
+        warmed;
   } counters;
 
   uint32_t resident() const { return options.slots - freeCount; }
@@ -485,6 +486,34 @@ void GroupCache::markDirtyRow(uint32_t row) {
     impl->dirty[code & ~slotFlag] = 1;
 }
 
+void GroupCache::forEachResident(
+    const std::function<void(ResidentRow)> &take) const {
+  impl->policy->forEach([&](uint32_t slot, uint16_t heat) {
+    take({impl->info[slot].row, heat});
+  });
+}
+
+uint64_t GroupCache::policyAge() const { return impl->policy->age(); }
+void GroupCache::setPolicyAge(uint64_t age) { impl->policy->setAge(age); }
+const GroupCacheOptions &GroupCache::options() const { return impl->options; }
+
+uint32_t GroupCache::restore(const ResidentRow *rows, uint32_t count) {
+  Impl &c = *impl;
+  uint32_t taken = 0;
+  for (; taken < count && c.resident() < c.options.retained; ++taken) {
+    auto [row, heat] = rows[taken];
+    if (row >= c.options.rows || isSlot(c.directory[row]))
+      break;
+    uint32_t slot = c.freeSlots[--c.freeCount];
+    c.info[slot] = {row, c.directory[row], 0};
+    c.directory[row] = slot | slotFlag;
+    c.policy->restore(slot, heat);
+  }
+  c.counters.warmed.add(taken);
+  c.publish();
+  return taken;
+}
+
 void GroupCache::clear() {
   Impl &c = *impl;
   for (uint32_t s = 0; s < c.options.slots; ++s)
@@ -497,6 +526,7 @@ void GroupCache::clear() {
   for (uint64_t r = 0; r < c.options.rows; ++r)
     c.directory[r] = codeNever;
   std::fill(c.bufferCount.begin(), c.bufferCount.end(), 0);
+  c.counters.warmed.set(0);
   c.publish();
 }
 
@@ -515,5 +545,6 @@ CacheCounters GroupCache::counters() const {
   out.resident = c.resident.get();
   out.pinned = c.pinned.get();
   out.peakResident = c.peakResident.get();
+  out.warmed = c.warmed.get();
   return out;
 }

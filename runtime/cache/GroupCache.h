@@ -89,6 +89,13 @@ struct CacheCounters {
   uint64_t writes = 0;               // of these, written back
   uint64_t resident = 0, pinned = 0; // now
   uint64_t peakResident = 0;
+  uint64_t warmed = 0; // rows that restore() put into slots
+};
+
+/// A row in a slot, and what the policy knows of it.
+struct ResidentRow {
+  uint32_t row;
+  uint16_t heat;
 };
 
 class GroupCache {
@@ -163,6 +170,19 @@ public:
   void markClean(const uint32_t *slots, uint32_t count);
   /// An outside write of this resident row (write_rows): same as an update.
   void markDirtyRow(uint32_t row);
+  //--- A warm restart (nothing pinned) --------------------------------------
+  /// Every row in a slot, the one to evict first first.
+  void forEachResident(const std::function<void(ResidentRow)> &take) const;
+  /// What the policy counts for all of them together.
+  uint64_t policyAge() const;
+  void setPolicyAge(uint64_t age);
+  /// Gives each row a slot, coldest first, after setHome() of those that have a
+  /// copy at home; the caller fills the slots. Stops at a row that cannot be
+  /// (no such row, a second time, no room below `retained`); returns how many
+  /// were taken.
+  uint32_t restore(const ResidentRow *rows, uint32_t count);
+  const GroupCacheOptions &options() const;
+
   /// Forgets everything (another state is loaded). Nothing may be pinned.
   void clear();
 

@@ -62,6 +62,20 @@ public:
     return none;
   }
   void prefetch(uint32_t slot) const override { nodes.prefetch(slot); }
+  void
+  forEach(const std::function<void(uint32_t, uint16_t)> &take) const override {
+    for (uint32_t end = slots; end < slots + lists; ++end)
+      for (uint32_t slot = nodes[end].prev; slot != end;
+           slot = nodes[slot].prev)
+        take(slot, countNow(nodes[slot]));
+  }
+  void restore(uint32_t slot, uint16_t heat) override {
+    nodes[slot].count = heat;
+    nodes[slot].epoch = epoch;
+    admit(slot);
+  }
+  uint64_t age() const override { return ticks; }
+  void setAge(uint64_t age) override { ticks = age % agePeriod; }
 
 private:
   struct Node {
@@ -71,11 +85,14 @@ private:
   static_assert(sizeof(Node) <= policySlotBytes);
   static constexpr uint32_t lists = 16;
 
+  uint16_t countNow(const Node &n) const {
+    uint16_t passed = static_cast<uint16_t>(epoch - n.epoch);
+    return passed < 16 ? static_cast<uint16_t>(n.count >> passed) : 0;
+  }
   /// The slot's count, halved once per epoch since it was last looked at.
   uint32_t aged(uint32_t slot) {
     Node &n = nodes[slot];
-    uint16_t passed = static_cast<uint16_t>(epoch - n.epoch);
-    n.count = passed < 16 ? static_cast<uint16_t>(n.count >> passed) : 0;
+    n.count = countNow(n);
     n.epoch = epoch;
     return n.count;
   }

@@ -39,6 +39,12 @@ public:
     return last == end ? none : last;
   }
   void prefetch(uint32_t slot) const override { nodes.prefetch(slot); }
+  void
+  forEach(const std::function<void(uint32_t, uint16_t)> &take) const override {
+    for (uint32_t slot = nodes[end].prev; slot != end; slot = nodes[slot].prev)
+      take(slot, 1);
+  }
+  void restore(uint32_t slot, uint16_t) override { admit(slot); }
 
 private:
   struct Node {

@@ -10,6 +10,7 @@
 #define TERRACE_RUNTIME_CACHE_POLICY_H
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -31,6 +32,19 @@ public:
   /// The admitted slot to evict next, still admitted; none if there is none.
   virtual uint32_t victim() = 0;
   virtual void prefetch(uint32_t slot) const = 0;
+
+  //--- A warm restart: the same order again, elsewhere ----------------------
+  /// Every admitted slot, the one to evict first first, with its heat: what the
+  /// policy knows of it besides its place in this order.
+  virtual void forEach(
+      const std::function<void(uint32_t slot, uint16_t heat)> &take) const = 0;
+  /// Admits a slot behind those that were restored before. A heat of 1 is a row
+  /// of which nothing is known.
+  virtual void restore(uint32_t slot, uint16_t heat) = 0;
+  /// What ages all slots at once: a number to hand to another policy of the
+  /// same kind and size.
+  virtual uint64_t age() const { return 0; }
+  virtual void setAge(uint64_t) {}
 };
 
 /// Null for an unknown name, or with `noMemory` set where memory is short.

@@ -51,6 +51,8 @@ std::string Manifest::toText() const {
   j["bias_bits"] = bitsOf(headState.bias);
   j["bias_squares_bits"] = bitsOf(headState.biasSquares);
   j["blob"] = {{"file", blobFile}, {"bytes", blobBytes}, {"crc32c", blobCrc}};
+  if (!residentFile.empty())
+    j["resident"] = residentFile;
   j["tables"] = json::array();
   for (const ManifestTable &t : tables)
     j["tables"].push_back({{"name", t.name},
@@ -117,6 +119,7 @@ Result<Manifest> Manifest::fromText(const std::string &text,
     m.blobFile = j.at("blob").at("file").get<std::string>();
     m.blobBytes = j.at("blob").at("bytes").get<uint64_t>();
     m.blobCrc = j.at("blob").at("crc32c").get<uint32_t>();
+    m.residentFile = j.value("resident", "");
     m.key = std::stoull(j.at("key").get<std::string>());
     if (j.contains("replaces"))
       for (const json &other : j.at("replaces"))

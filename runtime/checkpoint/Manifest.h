@@ -64,6 +64,9 @@ struct Manifest {
   std::string blobFile; // empty: no blob
   uint64_t blobBytes = 0;
   uint32_t blobCrc = 0;
+  /// Of a closed state: which rows its caches held (ResidentFile.h); empty:
+  /// nobody knows. A hint, so nothing else depends on it.
+  std::string residentFile;
   std::vector<ManifestTable> tables;
   std::vector<ManifestGroup> groups;
 

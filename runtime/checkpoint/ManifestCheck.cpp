@@ -105,6 +105,8 @@ std::string Manifest::fault() const {
   }
   if (!blobFile.empty() && !plainName(blobFile))
     return "it names no plain file as its blob";
+  if (!residentFile.empty() && !plainName(residentFile))
+    return "it names no plain file of resident rows";
   if (step < 0 || samples < 0)
     return "step is " + std::to_string(step) + ", samples " +
            std::to_string(samples);

@@ -258,6 +258,8 @@ void StateDir::removeLeftovers(const std::vector<std::string> &tierFiles) {
     generations.insert(root.manifest.generation);
     if (!root.manifest.blobFile.empty())
       named.insert(root.manifest.blobFile);
+    if (!root.manifest.residentFile.empty())
+      named.insert(root.manifest.residentFile);
     newest = std::max(newest, root.manifest.generation);
     for (const ManifestGroup &g : root.manifest.groups)
       for (const ManifestGroup::Extent &e : g.extents)

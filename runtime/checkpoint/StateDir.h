@@ -5,6 +5,7 @@
 //   manifest.json        which model's state this is; written when it is made
 //   closed.json          the root of the last clean close
 //   closed-N.blob        its blob
+//   closed-N.resident    which rows its caches held, for a warm open
 //   checkpoints/ckpt-S/  manifest.json (the root of a checkpoint), blob.bin
 //   index-G-*            where the rows of group G lie, by checkpoint; in later
 //   index-N.G-*          generations N of the layout

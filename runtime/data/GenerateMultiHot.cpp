@@ -119,6 +119,38 @@ constexpr Curve curves[] = {{"kvcache", {0.412, 0.568, 0.724, 0.866}},
                             {"leader", {0.214, 0.241, 0.327, 0.553}}};
 } // namespace
 
+bool TieredIds::known(const std::string &curve) {
+  return curve == "shift" || curve == "uniform" ||
+         std::any_of(std::begin(curves), std::end(curves),
+                     [&](const Curve &c) { return curve == c.name; });
+}
+
+TieredIds::TieredIds(const std::string &curve, int64_t rows, int tables,
+                     int64_t batch, uint64_t seed)
+    : rows(rows), batch(batch), seed(seed), shift(curve == "shift") {
+  for (const Curve &c : curves)
+    if (curve == c.name || (shift && c.name == std::string("kvcache"))) {
+      sampler.emplace_back(rows, c.shares);
+      target = c.shares;
+    }
+  for (int t = 0; t < tables; ++t) {
+    scatter.emplace_back(rows, seed + static_cast<uint64_t>(t));
+    replaced.emplace_back(rows, seed + 50 + static_cast<uint64_t>(t));
+  }
+}
+
+int64_t TieredIds::draw(SplitMix &random, int64_t sample, int table) {
+  // Every 20 batches another tenth of the hot ids moves elsewhere.
+  uint64_t tenths = shift ? static_cast<uint64_t>(sample / batch / 20) : 0;
+  int64_t rank =
+      sampler.empty()
+          ? static_cast<int64_t>(random.below(static_cast<uint64_t>(rows)))
+          : sampler.front().draw(random);
+  elsewhere = tenths && mix64(static_cast<uint64_t>(rank) + seed) % 10 < tenths;
+  size_t t = static_cast<size_t>(table);
+  return elsewhere ? replaced[t](rank) : scatter[t](rank);
+}
+
 void generateTiered(Generator &g, const std::string &curve) {
   const uint64_t seed = g.options.seed;
   SplitMix random(mix64(seed ^ 0x7735ull));
@@ -133,18 +165,9 @@ void generateTiered(Generator &g, const std::string &curve) {
   }
   const int64_t batches = g.options.scale >= 1 ? 200 : g.scaled(200, 24);
   bool shift = curve == "shift";
-  std::unique_ptr<CurveSampler> sampler;
-  const double *target = nullptr;
-  for (const Curve &c : curves)
-    if (curve == c.name || (shift && c.name == std::string("kvcache"))) {
-      sampler = std::make_unique<CurveSampler>(rows, c.shares);
-      target = c.shares;
-    }
-  std::vector<Scatter> scatter, replaced;
+  TieredIds source(curve, rows, tables, batch, seed);
   std::vector<IdCounter> counters;
   for (int t = 0; t < tables; ++t) {
-    scatter.emplace_back(rows, seed + static_cast<uint64_t>(t));
-    replaced.emplace_back(rows, seed + 50 + static_cast<uint64_t>(t));
     counters.emplace_back(rows, batch);
     g.out.field("f" + std::to_string(t));
   }
@@ -154,20 +177,13 @@ void generateTiered(Generator &g, const std::string &curve) {
   std::vector<int64_t> bag;
   int64_t samples = batch * batches, lastMoved = 0;
   for (int64_t s = 0; s < samples; ++s) {
-    // Every 20 batches another tenth of the hot ids moves elsewhere.
-    uint64_t moved = shift ? static_cast<uint64_t>(s / batch / 20) : 0;
     double logit = -1;
     for (int t = 0; t < tables; ++t) {
       size_t i = static_cast<size_t>(t);
       bag.clear();
       for (int k = 0; k < bagSize; ++k) {
-        int64_t rank = sampler ? sampler->draw(random)
-                               : static_cast<int64_t>(
-                                     random.below(static_cast<uint64_t>(rows)));
-        bool elsewhere =
-            moved && mix64(static_cast<uint64_t>(rank) + seed) % 10 < moved;
-        lastMoved += elsewhere && s >= samples - batch;
-        int64_t id = elsewhere ? replaced[i](rank) : scatter[i](rank);
+        int64_t id = source.draw(random, s, t);
+        lastMoved += source.moved() && s >= samples - batch;
         bag.push_back(id);
         counters[i].add(id);
       }
@@ -188,13 +204,13 @@ void generateTiered(Generator &g, const std::string &curve) {
            0.1 * static_cast<double>(std::min<int64_t>(10, (batches - 1) / 20)),
            static_cast<double>(lastMoved) /
                static_cast<double>(batch * tables * bagSize));
-  if (!sampler) {
+  if (!source.shares()) {
     double n = static_cast<double>(rows);
     double draws = static_cast<double>(batch * bagSize);
     g.note("unique rows per batch, independent draws",
            tables * n * (1 - math::exp(draws * math::log1p(-1 / n))), unique);
   }
-  const double *shares = shift ? nullptr : target;
+  const double *shares = shift ? nullptr : source.shares();
   if (shares)
     for (int i = 0; i < 4; ++i) {
       const double fraction[] = {1e-4, 1e-3, 1e-2, 1e-1};

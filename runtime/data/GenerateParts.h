@@ -79,6 +79,29 @@ private:
   uint64_t n, factor, offset;
 };
 
+/// The ids of W5: ranks under a measured curve, without skew, or with a hot set
+/// that moves, scattered over the rows of each table.
+class TieredIds {
+public:
+  /// Its curves: kvcache, follower, leader, shift, uniform.
+  static bool known(const std::string &curve);
+  TieredIds(const std::string &curve, int64_t rows, int tables, int64_t batch,
+            uint64_t seed);
+  int64_t draw(SplitMix &random, int64_t sample, int table);
+  /// Whether the last id was one whose hot place has moved.
+  bool moved() const { return elsewhere; }
+  /// Of the hottest 0.01, 0.1, 1, 10 %; null: no skew.
+  const double *shares() const { return target; }
+
+private:
+  int64_t rows, batch;
+  uint64_t seed;
+  bool shift, elsewhere = false;
+  std::vector<CurveSampler> sampler; // one, or none
+  const double *target = nullptr;
+  std::vector<Scatter> scatter, replaced;
+};
+
 /// Counts the ids of one column.
 class IdCounter {
 public:

@@ -107,6 +107,7 @@ static Status exportInto(const StateSource &at, const std::string &folder,
   Head head;
   head.manifest = at.manifest;
   head.manifest.groups.clear();
+  head.manifest.residentFile.clear(); // rows of a plan's groups
   head.manifest.blobFile = at.manifest.blobFile.empty() ? "" : blobFile;
   std::string text = head.manifest.toText();
   head.seal = crc32c(0, text.data(), text.size());

@@ -40,6 +40,11 @@ public:
                      "Take rows by table name from another state")
         ->type_name("STATE");
     fresh->excludes(from);
+    train
+        ->add_flag("--warm", o.warm,
+                   "Fill the caches first, with the rows that they held when "
+                   "the state was closed")
+        ->excludes(fresh);
 
     CLI::App *eval =
         verb(Verb::Eval, "eval", "Loss, NE and AUC; changes no byte");

@@ -23,7 +23,7 @@ struct RunOptions {
   std::string state;             // empty: <model>.state
   int64_t steps = -1;            // -1: no limit, or the verb's default
   int64_t epochs = 0;            // 0: as compiled in
-  bool fresh = false;
+  bool fresh = false, warm = false;
   std::string from, initFrom, cpu, out;
   std::vector<std::string> sets;
   uint32_t threads = 0;

@@ -43,7 +43,7 @@ Result<std::unique_ptr<Session>> Session::open(const Open &how) {
   o.mode = how.mode;
   o.artifact = how.artifact;
   o.state_dir = orNull(how.stateDir);
-  o.flags = how.fresh ? TRC_OPEN_FRESH : 0;
+  o.flags = (how.fresh ? TRC_OPEN_FRESH : 0) | (how.warm ? TRC_OPEN_WARM : 0);
   o.threads = how.options->threads;
   o.from = orNull(how.options->from);
   o.init_from = orNull(how.options->initFrom);

@@ -26,7 +26,7 @@ public:
     const RunOptions *options = nullptr;
     trc_mode mode = TRC_TRAIN;
     std::string stateDir;
-    bool fresh = false;
+    bool fresh = false, warm = false;
     void (*log)(void *, int32_t, const char *) = nullptr;
     void *logUser = nullptr;
   };

@@ -87,6 +87,7 @@ Status Trainer::open() {
   how.mode = TRC_TRAIN;
   how.stateDir = run.stateDir();
   how.fresh = run.options.fresh;
+  how.warm = run.options.warm;
   how.log = Report::log;
   how.logUser = run.report;
   auto opened = Session::open(how);
@@ -115,6 +116,7 @@ Status Trainer::open() {
                 {"step", step},
                 {"samples", samples},
                 {"lookahead", info.lookahead},
+                {"stats", session->stats()},
                 {"hash", info.hash ? info.hash : ""}});
   warnOfIdleKeys();
   return Status();

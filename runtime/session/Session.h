@@ -4,8 +4,9 @@
 //
 // What the C ABI drives: the artifact, the state's folder and the pipeline, and
 // the rules about who may call what when. SessionOpen.cpp finds a
-// state, SessionLoad.cpp opens stores and takes rows, SessionSave.cpp writes
-// roots, SessionRows.cpp looks at rows, Session.cpp runs batches.
+// state, SessionLoad.cpp opens stores and takes rows, SessionWarm.cpp fills
+// caches, SessionSave.cpp writes roots, SessionRows.cpp looks at rows,
+// Session.cpp runs batches.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TERRACE_RUNTIME_SESSION_SESSION_H
@@ -115,6 +116,14 @@ private:
   Status writeBlob(const std::string &folder, const std::string &name,
                    const std::vector<char> &data, Manifest &manifest);
 
+  // SessionWarm.cpp
+  /// Names the file with the rows that are in the caches now, where it could be
+  /// written.
+  void saveResidents(Manifest &manifest);
+  /// Fills the caches with the rows that they held when `source` was closed.
+  void warmUp(const StateSource &source, bool sameRows);
+  Status warmFrom(const std::string &path, const Manifest &manifest);
+
   // SessionRows.cpp
   Status quiet();
   Status findRows(const char *table, const int64_t *rows, int64_t count,
@@ -145,6 +154,7 @@ private:
 
   pid_t process = 0;
   int mode = TRC_TRAIN;
+  bool warm = false; // TRC_OPEN_WARM
   void (*logger)(void *, int32_t, const char *) = nullptr;
   void *logUser = nullptr;
   std::unique_ptr<LoadedArtifact> artifact;

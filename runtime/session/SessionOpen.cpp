@@ -34,10 +34,15 @@ Session::open(const trc_open_options &options) {
       ((options.flags & TRC_OPEN_FRESH) || options.init_from))
     return Status(TRC_BAD_ARGUMENT,
                   "TRC_OPEN_FRESH and init_from are for training");
-  if (options.flags & ~static_cast<uint32_t>(TRC_OPEN_FRESH))
-    return Status(TRC_BAD_ARGUMENT, "flags is " +
-                                        std::to_string(options.flags) +
-                                        "; use 0 or TRC_OPEN_FRESH");
+  if (options.flags & ~static_cast<uint32_t>(TRC_OPEN_FRESH | TRC_OPEN_WARM))
+    return Status(TRC_BAD_ARGUMENT,
+                  "flags is " + std::to_string(options.flags) +
+                      "; use 0, TRC_OPEN_FRESH or TRC_OPEN_WARM");
+  session->warm = options.flags & TRC_OPEN_WARM;
+  if (session->warm && (options.flags & TRC_OPEN_FRESH))
+    return Status(TRC_BAD_ARGUMENT,
+                  "TRC_OPEN_WARM takes up what TRC_OPEN_FRESH removes; give "
+                  "one of them");
   constexpr uint32_t mostThreads = 1024;
   if (options.threads > mostThreads)
     return Status(TRC_BAD_ARGUMENT,
@@ -345,8 +350,11 @@ Status Session::setUp(std::optional<StateSource> &source) {
   homes = std::move(*opened);
   for (size_t g = 0; g < stored.size(); ++g)
     pipeline->groups[g]->store = std::move(homes.stores[g]);
-  if (!source)
+  if (!source) {
+    if (warm)
+      log(TRC_LOG_INFO, "caches start cold: the state is new");
     return Status();
+  }
   step = source->manifest.step;
   samples = source->manifest.samples;
   lrScale = source->manifest.lrScale;
@@ -355,10 +363,14 @@ Status Session::setUp(std::optional<StateSource> &source) {
   if (!live) {
     if (train)
       log(TRC_LOG_INFO, "the plan lays rows out anew: copying " + source->name);
-    return loadRows(*source, tableMapOf(source->manifest));
+    TRC_RETURN_IF_ERROR(loadRows(*source, tableMapOf(source->manifest)));
+  } else {
+    savedIsCurrent = source->closed;
+    TRC_RETURN_IF_ERROR(adoptRoots(*source));
   }
-  savedIsCurrent = source->closed;
-  return adoptRoots(*source);
+  if (warm)
+    warmUp(*source, live);
+  return Status();
 }
 
 Status Session::openState(const trc_open_options &options) {

@@ -68,9 +68,11 @@ Status Session::finishCommit(Commit &c) {
       TRC_RETURN_IF_ERROR(pipeline->groups[g]->store->finishCut(image));
       m.groups[g].index = std::move(image.files);
     }
-    if (c.closed)
+    if (c.closed) {
+      saveResidents(m);
       return writeBlob(folder, "closed-" + std::to_string(m.sequence) + ".blob",
                        c.blob, m);
+    }
     Result<std::string> begun = state->beginCheckpoint();
     if (!begun.ok())
       return begun.takeStatus();

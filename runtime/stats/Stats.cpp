@@ -135,6 +135,7 @@ std::string trc::statsJson(const Pipeline &p, const SessionCounters &session,
     o["resident"] = c.resident;
     o["pinned"] = c.pinned;
     o["peak_resident"] = c.peakResident;
+    o["warmed"] = c.warmed;
     o["rows_read"] = s.rowsRead;
     o["rows_written"] = s.rowsWritten;
     o["reads"] = s.reads;

@@ -249,8 +249,8 @@ void RowStore::clear() {
 // Streaming
 //===----------------------------------------------------------------------===//
 
-Status
-RowStore::scan(const std::function<Status(uint32_t, const char *)> &take) {
+Status RowStore::scan(const std::function<Status(uint32_t, const char *)> &take,
+                      const std::function<bool(uint32_t)> &want) {
   Impl &s = *impl;
   std::lock_guard<std::mutex> one(s.scanning);
   // The rows of this moment: what their places hold stays until it was given.
@@ -259,7 +259,14 @@ RowStore::scan(const std::function<Status(uint32_t, const char *)> &take) {
     std::lock_guard<std::mutex> lock(s.mutex);
     if (!s.failure.ok())
       return s.failure.clone();
-    marks = s.current;
+    if (want) {
+      marks = PlaceMarks(s.layout);
+      for (uint32_t row = 0; row < s.options.rows; ++row)
+        if (uint32_t place = s.locate(row); place && want(row))
+          marks.set(place - 1);
+    } else {
+      marks = s.current;
+    }
     s.scanMarks = &marks;
   }
   struct Part {

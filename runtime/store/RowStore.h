@@ -223,9 +223,11 @@ public:
   /// Calls `take(row, payload)` for every written row, in the order in which
   /// they lie, reading in large pieces; stops at the first failure of either.
   /// The rows are those of the moment of the call. `take` must not write to
-  /// this store.
+  /// this store. With `want`, only rows that it says yes to; it is asked in
+  /// rising order, under a lock: it must be quick and not call the store.
   Status
-  scan(const std::function<Status(uint32_t row, const char *payload)> &take);
+  scan(const std::function<Status(uint32_t row, const char *payload)> &take,
+       const std::function<bool(uint32_t row)> &want = {});
   /// Writes `count` rows (no duplicates, payloads payloadBytes() apart) and
   /// returns when the device has completed them. Uses memory of its own; for
   /// loading.

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-from harness import Folder, TERRACE, expect, run
+from harness import Folder, TERRACE, expect, json_lines, run
 
 SPEC = {
     "terrace": 1, "model": "resume", "seed": 3, "batch": {"size": 64},
@@ -59,6 +59,13 @@ def main():
         run("./model", "train", "--state", "parts", "--steps", 100, cwd=folder)
         same_state(folder, "whole", "parts", "stop and resume")
         print("train 200 = train 100 + resume 100: every row of every table equal")
+
+        run("./model", "train", "--state", "warm", "--steps", 100, cwd=folder)
+        out = run("./model", "train", "--state", "warm", "--warm", "--steps", 100, "--json", cwd=folder).stdout
+        start = next(line for line in json_lines(out) if line["event"] == "start")
+        expect(sum(g.get("warmed", 0) for g in start["stats"]["groups"]) > 0, "the cache did not start warm")
+        same_state(folder, "whole", "warm", "stop and warm resume")
+        print("the same with a warm cache")
 
         run("./model", "train", "--state", "killed", "--steps", 100, cwd=folder)
         for delay in (0.0, 0.02, 0.05):

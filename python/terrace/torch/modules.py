@@ -81,7 +81,7 @@ class _Collection(nn.Module):
 
     def __init__(self, tables=None, is_weighted=False, device=None, *, spec=None, library=None, optimizer="rowwise_adagrad", batch_size=2048,
                  max_ids=64, ids_per_batch=None, memory=None, plan=None, model=None, state=None, mode="train",
-                 fresh=False, from_checkpoint=None, init_from=None, threads=0, log=None, **set):
+                 fresh=False, warm=False, from_checkpoint=None, init_from=None, threads=0, log=None, **set):
         """tables: TorchRec's configs or ours; or a spec (dict, path or text) without a head; or a library that is compiled already.
 
         batch_size, max_ids (of one bag; a dict by feature), ids_per_batch: bounds that the pipeline is sized for. optimizer: its name, a dict with lr
@@ -114,8 +114,8 @@ class _Collection(nn.Module):
             library = compiler.compile(spec, **set)
         elif set:
             raise BadArgument(f"{', '.join(set)}: a library is compiled already")
-        self.session = sessions.load(library, state, mode, fresh=fresh, from_checkpoint=from_checkpoint, init_from=init_from, threads=threads,
-                                     log=log)
+        self.session = sessions.load(library, state, mode, fresh=fresh, warm=warm, from_checkpoint=from_checkpoint, init_from=init_from,
+                                     threads=threads, log=log)
         try:
             self._match(outputs)
         except BaseException:

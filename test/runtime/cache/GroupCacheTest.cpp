@@ -324,4 +324,42 @@ TEST(GroupCache, ProbeOfAHundredThousandRows) {
   }
 }
 
+TEST(GroupCache, RestoresWhatItHeld) {
+  Fixture f(options(20, 6, 4, 4));
+  f.train({1, 2, 3});
+  f.train({4, 1}, 1);
+  std::vector<ResidentRow> held;
+  f.cache->forEachResident([&](ResidentRow r) { held.push_back(r); });
+  ASSERT_EQ(held.size(), 4u);
+  EXPECT_EQ(held[0].row, 2u); // the first to leave
+
+  Fixture g(options(20, 6, 4, 4));
+  for (uint32_t row : {1, 2, 4})
+    g.cache->setHome(row);
+  g.cache->setPolicyAge(f.cache->policyAge());
+  ASSERT_EQ(g.cache->restore(held.data(), 4), 4u);
+  EXPECT_EQ(g.cache->counters().warmed, 4u);
+  EXPECT_EQ(g.cache->counters().lookups, 0u); // counts no batch
+  EXPECT_EQ(g.cache->locate(1).place, Place::Slot);
+  EXPECT_TRUE(g.cache->locate(1).atHome);
+  EXPECT_FALSE(g.cache->locate(3).atHome); // never written
+  EXPECT_FALSE(g.cache->locate(1).dirty);
+  auto a = g.probe({7});
+  EXPECT_EQ(a.p.victims, 0u); // clean
+  EXPECT_EQ(g.cache->locate(2).place, Place::Home);
+  auto b = g.probe({1, 3, 4}, 1);
+  EXPECT_EQ(b.p.misses, 0u);
+
+  // What cannot be: no such row, one that is there, more than `retained`.
+  Fixture h(options(20, 6, 4, 4));
+  ResidentRow bad[] = {{5, 1}, {20, 1}};
+  EXPECT_EQ(h.cache->restore(bad, 2), 1u);
+  EXPECT_EQ(h.cache->restore(bad, 1), 0u);
+  ResidentRow more[] = {{1, 1}, {2, 1}, {3, 1}, {4, 1}};
+  EXPECT_EQ(h.cache->restore(more, 4), 3u);
+  h.cache->clear();
+  EXPECT_EQ(h.cache->counters().warmed, 0u);
+  EXPECT_EQ(h.cache->restore(more, 4), 4u);
+}
+
 } // namespace

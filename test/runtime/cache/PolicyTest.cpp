@@ -8,8 +8,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
+#include <vector>
 
 using namespace trc;
 
@@ -139,6 +141,50 @@ TEST(Policy, VictimIsAlwaysAdmitted) {
           ASSERT_EQ(s == Policy::none, in.empty()) << name;
           ASSERT_TRUE(in.empty() || in.count(s) == 1) << name;
         }
+      }
+    }
+}
+
+// What forEach() says is all that a policy knows: another one that is told so
+// takes the same decisions from there on.
+TEST(Policy, GoesOnElsewhere) {
+  for (const char *name : {"lru", "clock", "lfu"})
+    for (uint32_t seed = 0; seed < 30; ++seed) {
+      std::mt19937 random(seed);
+      uint32_t slots = 1 + random() % 24;
+      auto p = make(name, slots);
+      fill(*p, slots);
+      auto trade = [](Policy &in, uint32_t slot) { // a new row for the oldest
+        in.insert(slot);
+        in.admit(slot);
+      };
+      auto skewed = [&] { return std::min(random(), random()) % slots; };
+      for (uint32_t i = 0; i < random() % 3000; ++i)
+        if (random() % 4)
+          use(*p, skewed());
+        else
+          trade(*p, evict(*p));
+      auto q = make(name, slots);
+      q->setAge(p->age());
+      std::vector<uint32_t> there(slots, Policy::none);
+      uint32_t next = 0;
+      p->forEach([&](uint32_t slot, uint16_t heat) {
+        there[slot] = next;
+        q->restore(next++, heat);
+      });
+      ASSERT_EQ(next, slots) << name;
+      ASSERT_EQ(there[p->victim()], q->victim()) << name;
+      for (int i = 0; i < 2000; ++i) {
+        if (random() % 4) {
+          uint32_t slot = skewed();
+          use(*p, slot);
+          use(*q, there[slot]);
+          continue;
+        }
+        uint32_t slot = evict(*p);
+        ASSERT_EQ(there[slot], evict(*q)) << name << ", seed " << seed;
+        trade(*p, slot);
+        trade(*q, there[slot]);
       }
     }
 }

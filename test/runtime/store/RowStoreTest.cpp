@@ -298,6 +298,38 @@ TEST_P(RowStoreTest, ScanAndLoadStream) {
   EXPECT_LE(seen.back(), 155u);
 }
 
+TEST_P(RowStoreTest, ScanTakesWhatIsWanted) {
+  f.options.rows = 3000;
+  f.fit();
+  f.open();
+  std::vector<uint32_t> rows(2000), seen, want;
+  std::iota(rows.begin(), rows.end(), 0);
+  ASSERT_TRUE(f.write({rows.begin(), rows.begin() + 1000}, 1).ok());
+  ASSERT_TRUE(f.write({rows.begin() + 1000, rows.end()}, 1).ok());
+  ASSERT_TRUE(f.write({40, 1999}, 2).ok()); // they lie last now
+  auto wanted = [](uint32_t row) { return row % 40 == 0 || row >= 1990; };
+  for (uint32_t row : rows)
+    if (wanted(row))
+      want.push_back(row); // rows from 2000 on were never written
+  Status s = f.store->scan(
+      [&](uint32_t row, const char *payload) -> Status {
+        seen.push_back(row);
+        auto v = f.value(row, row == 40 || row == 1999 ? 2 : 1);
+        EXPECT_EQ(std::memcmp(payload, v.data(), v.size()), 0) << row;
+        return {};
+      },
+      wanted);
+  ASSERT_TRUE(s.ok()) << s.message();
+  EXPECT_EQ(seen.back(), 1999u); // by place
+  std::sort(seen.begin(), seen.end());
+  EXPECT_EQ(seen, want);
+  // None at all.
+  s = f.store->scan(
+      [](uint32_t, const char *) { return Status(TRC_INTERNAL, "a row"); },
+      [](uint32_t) { return false; });
+  EXPECT_TRUE(s.ok()) << s.message();
+}
+
 TEST_P(RowStoreTest, ScanSeesOneMoment) {
   f.open();
   std::vector<uint32_t> rows(1000);
