@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/store/Crc32c.h"
 #include "runtime/store/StoreLayout.h"
 #include "test/runtime/store/StoreFixture.h"
 
@@ -19,12 +18,6 @@ using namespace trc;
 namespace {
 
 using Backend = DeviceOptions::Backend;
-
-TEST(Crc32c, KnownValues) {
-  EXPECT_EQ(crc32c(0, "123456789", 9), 0xE3069283u); // RFC 3720's check value
-  EXPECT_EQ(crc32c(crc32c(0, "1234", 4), "56789", 5), 0xE3069283u);
-  EXPECT_EQ(crc32c(0, "", 0), 0u);
-}
 
 TEST(RecordFormat, Sizes) {
   static_assert(recordBytes(68) == 80);
