@@ -272,7 +272,8 @@ TEST_F(InPlace, ReadsBesideWritesAndCleaning) {
   };
   std::thread a(reader, 1), b(reader, 2);
   std::mt19937 random(9);
-  for (uint32_t turn = 0; turn < 150 || batches < 20; ++turn) {
+  for (uint32_t turn = 0; (turn < 150 || batches < 20) && !HasFailure();
+       ++turn) {
     std::vector<uint32_t> some;
     for (uint32_t r : all)
       if (random() % 3 == 0)
