@@ -226,6 +226,8 @@ static StoreShape storeShape(const Group &g, const Problem &problem) {
   store.space = problem.storeSpace;
   store.retained = problem.storeRetained;
   store.extents = g.cached() ? problem.tiers[g.home].extents : 1;
+  store.mapped =
+      g.cached() && problem.tiers[g.home].kind == machine::TierKind::PMem;
   return store;
 }
 

@@ -21,6 +21,7 @@ struct StoreShape {
   double space = 2;     // capacity as a multiple of the rows' bytes
   int64_t retained = 1; // checkpoints at once
   int extents = 1;
+  bool mapped = false; // read in place, which takes marks
 
   trc::StoreGeometry geometry() const {
     return trc::storeGeometry(static_cast<uint64_t>(rows),
@@ -39,7 +40,7 @@ struct StoreShape {
         static_cast<uint64_t>(rows), geometry(),
         static_cast<uint64_t>(storeBytes), static_cast<uint64_t>(retained) + 1,
         static_cast<uint64_t>(writeSlots), static_cast<uint64_t>(maxWrites),
-        transfers));
+        transfers, mapped));
   }
 };
 

@@ -48,8 +48,12 @@ Status GroupRuntime::beginCut(uint64_t id) {
       return s;
     }
   } else {
+    // What the cut before did not store after all is to be stored by this one.
+    // Not when that one ends: updates set bits of `dirty` then.
+    dirty.add(cutRows);
+    cutRows.clear();
     TRC_RETURN_IF_ERROR(store->beginCutOf(id, dirty.data()));
-    std::swap(cutRows, dirty); // cutRows was empty
+    std::swap(cutRows, dirty);
   }
   cutting = true;
   return Status();
@@ -79,13 +83,8 @@ Status GroupRuntime::drainCut() {
 void GroupRuntime::endCut() {
   std::lock_guard<std::mutex> lock(cutMutex);
   cutting = false;
-  if (cache) {
+  if (cache)
     cache->endCut();
-    return;
-  }
-  // What was not stored after all is to be stored by the next cut.
-  dirty.add(cutRows);
-  cutRows.clear();
 }
 
 /// The rows of the batch that are still pending, before their update.

@@ -120,6 +120,11 @@ bool Pipeline::fetch(int op, Batch &b, GroupRuntime &g) {
   read->count = p.fromHome;
   read->out = staging;
   read->pitch = pitch;
+  read->spread = [this](uint32_t count, const ReadBatch::Part &part) {
+    pool.parallelFor(0, count, 256, [&part](int64_t begin, int64_t end) {
+      part(static_cast<uint32_t>(begin), static_cast<uint32_t>(end));
+    });
+  };
   int64_t t = b.t;
   // The outcome is looked at in fill: this runs on a device thread.
   read->onDone = [this, op, t] { executor.complete(op, t); };

@@ -231,7 +231,7 @@ Status RowStore::Impl::moveRecord(uint32_t row, uint32_t from, uint32_t to,
   if (isCurrent) {
     if (locate(row) != from + 1)
       return corrupt(row, from);
-    location[row].store(to + 1, std::memory_order_relaxed);
+    location[row].store(to + 1, std::memory_order_release);
     current.clear(from);
     current.set(to);
     if (changedRows.set(row))

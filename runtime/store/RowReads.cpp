@@ -6,7 +6,8 @@
 // transfer, and worked off by a bounded number of requests: each takes the
 // next run when it is done with one. Records are verified and copied on the
 // device's threads, while other transfers are under way. What is still being
-// written, or waits in a tail, is copied from memory.
+// written, or waits in a tail, is copied from memory; so is, before anything
+// else, what lies verified in the mapping of the device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -120,10 +121,13 @@ private:
       BatchItem item = batch.items[i];
       const char *record =
           buffer + (store.layout.positionOf(item.place).offset - run.begin);
-      if (store.verify(item.row, item.place, record))
-        batch.give(item, record, true);
-      else
+      if (!store.verify(item.row, item.place, record)) {
         batch.fail(item.row, store.corrupt(item.row, item.place));
+        continue;
+      }
+      batch.give(item, record, true);
+      if (!batch.raw && store.mapped.any())
+        store.mapped.verified(item.place);
     }
     store.counts.rowsRead.fetch_add(run.last - run.first,
                                     std::memory_order_relaxed);
@@ -227,6 +231,27 @@ const char *RowStore::Impl::inMemory(uint32_t place, bool &mixed) const {
 
 void RowStore::start(ReadBatch &batch) { impl->startItems(batch, false); }
 
+/// Copies what lies in place, in parts on several threads; gives the others.
+void RowStore::Impl::readInPlace(const ReadBatch &batch,
+                                 std::vector<BatchItem> &others) {
+  MappedRows::Gather gather{location.get(), options.rows, options.payloadBytes,
+                            batch.rows,     batch.out,    batch.pitch};
+  std::mutex merge;
+  auto part = [&](uint32_t begin, uint32_t end) {
+    mapped.copy(gather, begin, end, [&](const uint32_t *left, uint32_t n) {
+      std::lock_guard<std::mutex> lock(merge);
+      for (uint32_t i = 0; i < n; ++i)
+        others.push_back({0, left[i], 0});
+    });
+  };
+  if (batch.spread)
+    batch.spread(batch.count, part);
+  else
+    part(0, batch.count);
+  counts.readInPlace.fetch_add(batch.count - others.size(),
+                               std::memory_order_relaxed);
+}
+
 void RowStore::Impl::startItems(ReadBatch &batch, bool raw) {
   ReadBatch::State &s = *batch.state;
   s.store = this;
@@ -235,25 +260,34 @@ void RowStore::Impl::startItems(ReadBatch &batch, bool raw) {
   s.raw = raw;
   s.onDone = raw ? std::function<void()>() : batch.onDone;
   s.ops.clear();
+  s.items.clear();
   s.cursor = 0;
   s.active = 1;
   s.done = false;
   s.failure = Status();
-  s.items.resize(batch.count);
+  const bool inPlace = !raw && mapped.any();
   // Bring the locations near before the lock is taken.
-  for (uint32_t i = 0; i < batch.count && !raw; ++i)
+  for (uint32_t i = 0; i < batch.count && !raw && !inPlace; ++i)
     if (batch.rows[i] < options.rows)
       __builtin_prefetch(&location[batch.rows[i]]);
   {
-    std::lock_guard<std::mutex> lock(mutex);
+    std::unique_lock<std::mutex> lock(mutex);
     s.epoch = epoch;
     ++epochReads[epoch];
-    if (!failure.ok()) {
+    if (!failure.ok())
       s.fail(0, failure.clone());
-      s.items.clear();
+    size_t all = s.failure.ok() ? batch.count : 0, kept = 0;
+    if (inPlace && all > 0) {
+      // The epoch keeps the segments that are looked up from now on.
+      lock.unlock();
+      readInPlace(batch, s.items);
+      lock.lock();
+      all = s.items.size();
+    } else {
+      s.items.resize(all);
     }
-    size_t kept = 0;
-    for (uint32_t i = 0; i < batch.count && s.failure.ok(); ++i) {
+    for (uint32_t k = 0; k < all; ++k) {
+      uint32_t i = inPlace ? s.items[k].index : k;
       uint32_t row = batch.rows[i];
       uint32_t place = raw ? row + 1 : row < options.rows ? locate(row) : 0;
       if (place == 0) {
@@ -271,14 +305,11 @@ void RowStore::Impl::startItems(ReadBatch &batch, bool raw) {
     }
     s.items.resize(s.failure.ok() ? kept : 0);
   }
-  if (!std::is_sorted(s.items.begin(), s.items.end(),
-                      [](const BatchItem &a, const BatchItem &b) {
-                        return a.place < b.place;
-                      }))
-    std::sort(s.items.begin(), s.items.end(),
-              [](const BatchItem &a, const BatchItem &b) {
-                return a.place < b.place;
-              });
+  auto byPlace = [](const BatchItem &a, const BatchItem &b) {
+    return a.place < b.place;
+  };
+  if (!std::is_sorted(s.items.begin(), s.items.end(), byPlace))
+    std::sort(s.items.begin(), s.items.end(), byPlace);
   uint32_t most =
       static_cast<uint32_t>(std::min<size_t>(depth, s.items.size()));
   // Reserved, so that requests under way stay where they are.

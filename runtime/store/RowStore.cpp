@@ -42,7 +42,7 @@ RowStore::~RowStore() {
 uint64_t RowStore::memoryBytes() const {
   const RowStoreOptions &o = impl->options;
   return storeMemory(o.rows, o.geometry, o.storeBytes, o.retained, o.writeSlots,
-                     o.maxWrites, o.depth);
+                     o.maxWrites, o.depth, impl->mapped.any());
 }
 
 Result<std::unique_ptr<RowStore>> RowStore::open(Device &device,
@@ -110,6 +110,7 @@ Result<std::unique_ptr<RowStore>> RowStore::open(Device &device,
                  " bytes around a record");
     TRC_RETURN_IF_ERROR(openSuperblocks(device, o, s.files));
     s.layout = StoreLayout(g, o.storeBytes, std::move(bases));
+    s.mapped = MappedRows(device, s.layout, s.files);
     s.location.reset(new std::atomic<uint32_t>[o.rows]());
     s.changedRows = RowMarks(o.rows);
     s.segments.resize(g.segments);
@@ -400,6 +401,7 @@ RowStore::Counters RowStore::counters() const {
   c.bytesIndex = impl->counts.bytesIndex;
   c.stallNs = impl->counts.stallNs;
   c.readFromQueue = impl->counts.readFromQueue;
+  c.readInPlace = impl->counts.readInPlace;
   return c;
 }
 

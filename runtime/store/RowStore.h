@@ -18,6 +18,10 @@
 // records survive cleaning, until forget(). Recovery reads roots and index
 // files, never segments: adopt() each retained image.
 //
+// Where the device is mapped, a row that a read has verified is read in place
+// from then on, inside start(): no transfer, no check, until it is written
+// again (MappedRows.h says what that means for damage).
+//
 // Cleaning runs on a thread of the store when free segments get few: live
 // records (of the current rows, of a retained or of the pending cut) are copied
 // on; moves of retained records are made durable in a file of their own before
@@ -114,6 +118,11 @@ public:
   /// before wait() lets go; must be quick and must not touch the batch (tell
   /// another thread to call wait()). May be empty.
   std::function<void()> onDone;
+  /// Runs `part` over all of [0, count), on several threads if it likes; done
+  /// when it returns. For rows that are read in place, which start() copies.
+  /// Empty: on the thread that calls start().
+  using Part = std::function<void(uint32_t begin, uint32_t end)>;
+  std::function<void(uint32_t count, const Part &part)> spread;
 
   struct State; // internal
 
@@ -255,6 +264,7 @@ public:
     uint64_t bytesIndex = 0;    // index and move files
     uint64_t stallNs = 0;       // writers waited for a free segment
     uint64_t readFromQueue = 0; // rows taken from a write still in flight
+    uint64_t readInPlace = 0;   // rows copied from the device's mapping
   };
   Counters counters() const;
 

@@ -15,6 +15,7 @@
 #define TERRACE_RUNTIME_STORE_ROWSTOREIMPL_H
 
 #include "runtime/store/IndexFile.h"
+#include "runtime/store/MappedRows.h"
 #include "runtime/store/RowStore.h"
 #include "runtime/store/StoreLayout.h"
 
@@ -148,7 +149,7 @@ struct RowStore::Impl {
   Status failure; // sticky
 
   // Rows. Locations are place + 1, 0: never written; written with the mutex
-  // held, read from anywhere.
+  // held, released, read from anywhere.
   std::unique_ptr<std::atomic<uint32_t>[]> location;
   std::atomic<uint64_t> writtenRows{0};
   RowMarks changedRows; // since the last cut
@@ -163,6 +164,7 @@ struct RowStore::Impl {
   std::vector<PlaceMarks> spare;  // to use again, all clear
   Cut cut;
   PlaceMarks *scanMarks = nullptr;
+  MappedRows mapped; // no lock; a read that holds an epoch may use addresses
 
   // Reads under way, by the epoch in which they began; segments retired before
   // the last change of epochs wait for the older ones.
@@ -205,7 +207,7 @@ struct RowStore::Impl {
   struct {
     std::atomic<uint64_t> rowsRead{0}, rowsWritten{0}, reads{0}, writes{0},
         bytesRead{0}, bytesWritten{0}, bytesCleaned{0}, segmentsCleaned{0},
-        bytesIndex{0}, stallNs{0}, readFromQueue{0};
+        bytesIndex{0}, stallNs{0}, readFromQueue{0}, readInPlace{0};
   } counts;
 
   Impl(Device &device, const RowStoreOptions &options);
@@ -243,6 +245,7 @@ struct RowStore::Impl {
   /// them.
   void startItems(ReadBatch &batch, bool raw);
   Status waitBatch(ReadBatch &batch);
+  void readInPlace(const ReadBatch &batch, std::vector<BatchItem> &others);
   /// The record at a place, if it lies in memory.
   const char *inMemory(uint32_t place, bool &mixed) const;
 

@@ -240,6 +240,7 @@ void RowStore::Impl::openSegment(Stream &stream) {
   Segment &segment = segments[nextFree];
   segment.state = Segment::State::Open;
   segment.generation = ++generation;
+  mapped.forget(nextFree);
   --freeSegments;
   stream.segment = nextFree;
   stream.next = stream.issued = 0;
@@ -343,7 +344,7 @@ void RowStore::Impl::assign(uint32_t row, uint32_t place) {
              cut.marks.test(old - 1) && (cut.base || cut.changed.test(row)))
       cut.special.emplace(row, old - 1);
   }
-  location[row].store(place + 1, std::memory_order_relaxed);
+  location[row].store(place + 1, std::memory_order_release);
   current.set(place);
   ++segments[layout.segmentOf(place)].live;
   if (changedRows.set(row))

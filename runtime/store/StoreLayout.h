@@ -49,6 +49,7 @@ public:
 
   uint32_t segments() const { return geometry.segments; }
   uint32_t perSegment() const { return each; }
+  uint32_t recordPitch() const { return pitch; }
   uint64_t places() const { return uint64_t(geometry.segments) * each; }
   uint32_t segmentOf(uint32_t place) const { return divide.quotient(place); }
   uint32_t indexOf(uint32_t place) const {

@@ -138,9 +138,12 @@ planner::StoreShape ProgramModel::storeOf(plan::GroupOp group) const {
   store.space = emb::storeSpaceOf(module);
   store.retained = emb::storeRetainedOf(module);
   if (group.isCached())
-    if (int home = tier(group.getHome()); home >= 0)
-      if (auto paths = emb::TierOp(tiers[home]).getPath())
+    if (int home = tier(group.getHome()); home >= 0) {
+      emb::TierOp op(tiers[home]);
+      if (auto paths = op.getPath())
         store.extents = static_cast<int>(paths->size());
+      store.mapped = op.getKind() == emb::TierKind::PMem;
+    }
   return store;
 }
 
