@@ -11,6 +11,7 @@
 #include "runtime/store/Crc32c.h"
 
 #include <array>
+#include <cpuid.h>
 #include <cstring>
 #include <immintrin.h>
 
@@ -45,8 +46,13 @@ uint64_t word(const char *p) {
   return w;
 }
 
-/// Not in x86-64-v3 by name, though no CPU of that kind is known to lack it.
-const bool hasProducts = __builtin_cpu_supports("pclmul");
+/// Not in x86-64-v3 by name, though no CPU of that kind is known to lack it. By
+/// hand: __builtin_cpu_supports needs libgcc.a, which a compiled model is
+/// linked without.
+const bool hasProducts = [] {
+  unsigned a, b, c, d;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_PCLMUL);
+}();
 
 __attribute__((target("pclmul"))) uint64_t product(uint64_t crc,
                                                    uint32_t factor) {
