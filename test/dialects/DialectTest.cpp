@@ -329,6 +329,8 @@ TEST_F(DialectTest, AttributesAnswerThroughInterfaces) {
   EXPECT_EQ(row("#emb.row<f32>"), 36);
   EXPECT_EQ(row("#emb.row<bf16>"), 18);
   EXPECT_EQ(row("#emb.row<i8, scale f16>"), 11);
+  EXPECT_EQ(row("#emb.row<i8, scale f16, bias f16>"), 13);
+  EXPECT_EQ(row("#emb.row<i4, scale f16, bias f16>"), 9);
   EXPECT_EQ(row("#emb.row<i4, scale f32>"), 9);
   auto kernel = [&](const char *text, plan::KernelKind kind) {
     return cast<plan::KernelConfigAttr>(parseAttribute(text, &context))

@@ -2,7 +2,7 @@
 
 Each seed makes a spec (tables shared by features, odd dims, all poolings, weights, types, optimizers, tiers, caches smaller than a
 batch, budgets at the smallest legal one, lookahead 0..8), compiles it and runs `verify --synthetic` for 20 steps with each CPU
-image. The seed is printed; `--seed S --count 1 --keep` reproduces one.
+image. One in three is compiled to serve as well, in a type of its own, and verified over its initial rows. The seed is printed; `--seed S --count 1 --keep` reproduces one.
 """
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import argparse
@@ -127,14 +127,21 @@ def one(seed, steps, keep):
             options = ["--set", f"memory.tiers.dram.capacity={budget}B"]
         run(TERRACE, "compile", "model.yaml", "-o", "model", *options, cwd=folder)
         reports = []
-        for cpu in ("x86-64-v3", "x86-64-v4"):
-            done = run("./model", "verify", "--synthetic", seed, "--steps", steps, "--cpu", cpu, cwd=folder, ok=False)
+        exes = ["./model"]
+        rng = random.Random(f"serve {seed}")  # of its own: the specs of seeds stay what they were
+        if rng.random() < 1 / 3:
+            dtype = rng.choice(["int8", "int8", "int4", "int4", "f16", "bf16", "f32"])
+            run(TERRACE, "compile", "model.yaml", "-o", "served", "--serve", "--set", f"serve.dtype={dtype}", *options,
+                cwd=folder)
+            exes.append("./served")
+        for exe, cpu in ((exe, cpu) for exe in exes for cpu in ("x86-64-v3", "x86-64-v4")):
+            done = run(exe, "verify", "--synthetic", seed, "--steps", steps, "--cpu", cpu, cwd=folder, ok=False)
             if "cannot run" in done.stderr and cpu == "x86-64-v4":
                 continue
             if done.returncode != 0:
                 if keep:
                     print((folder / "model.yaml").read_text())
-                raise AssertionError(f"{cpu}: {done.stdout}{done.stderr}")
+                raise AssertionError(f"{exe} {cpu}: {done.stdout}{done.stderr}")
             reports.append(done.stdout.strip().splitlines()[-1])
         return reports
 

@@ -34,6 +34,7 @@ struct CompileVerb {
   SpecOptions spec;
   std::string emit = "exe";
   std::string output, plan, profile, dumpDir, cpus;
+  bool serve = false;
 };
 
 struct ExplainVerb {
