@@ -101,9 +101,10 @@ def make_spec(seed):
     return spec, rng.random() < 0.25  # the second: squeeze the budget to the smallest legal one
 
 
-def smallest_budget(folder):
+def smallest_budget(folder, *options):
     """The capacity that the compiler names when asked for an impossible one; one byte less must fail, it must pass."""
-    done = run(TERRACE, "compile", "model.yaml", "-o", "x", "--set", "memory.tiers.dram.capacity=1KiB", cwd=folder, ok=False)
+    done = run(TERRACE, "compile", "model.yaml", "-o", "x", "--set", "memory.tiers.dram.capacity=1KiB", *options,
+               cwd=folder, ok=False)
     if done.returncode == 0:
         return 1024
     match = re.search(r"smallest[^0-9]*([0-9]+) bytes", done.stderr)
@@ -112,27 +113,30 @@ def smallest_budget(folder):
     return int(match.group(1))
 
 
+def build(folder, exe, squeeze, *options):
+    """Compiles; with `squeeze` within the smallest budget that its own options allow."""
+    if squeeze:
+        budget = smallest_budget(folder, *options)
+        if budget > 1024:
+            less = run(TERRACE, "compile", "model.yaml", "-o", "x", "--set", f"memory.tiers.dram.capacity={budget - 1}B",
+                       *options, cwd=folder, ok=False)
+            if less.returncode == 0:
+                raise AssertionError(f"{budget - 1} bytes were said to be too few and passed")
+        options = (*options, "--set", f"memory.tiers.dram.capacity={budget}B")
+    run(TERRACE, "compile", "model.yaml", "-o", exe, *options, cwd=folder)
+
+
 def one(seed, steps, keep):
     spec, squeeze = make_spec(seed)
     with Folder() as folder:
         (folder / "model.yaml").write_text(json.dumps(spec))
-        options = []
-        if squeeze:
-            budget = smallest_budget(folder)
-            if budget > 1024:
-                less = run(TERRACE, "compile", "model.yaml", "-o", "x", "--set",
-                           f"memory.tiers.dram.capacity={budget - 1}B", cwd=folder, ok=False)
-                if less.returncode == 0:
-                    raise AssertionError(f"{budget - 1} bytes were said to be too few and passed")
-            options = ["--set", f"memory.tiers.dram.capacity={budget}B"]
-        run(TERRACE, "compile", "model.yaml", "-o", "model", *options, cwd=folder)
+        build(folder, "model", squeeze)
         reports = []
         exes = ["./model"]
         rng = random.Random(f"serve {seed}")  # of its own: the specs of seeds stay what they were
         if rng.random() < 1 / 3:
             dtype = rng.choice(["int8", "int8", "int4", "int4", "f16", "bf16", "f32"])
-            run(TERRACE, "compile", "model.yaml", "-o", "served", "--serve", "--set", f"serve.dtype={dtype}", *options,
-                cwd=folder)
+            build(folder, "served", squeeze, "--serve", "--set", f"serve.dtype={dtype}")
             exes.append("./served")
         for exe, cpu in ((exe, cpu) for exe in exes for cpu in ("x86-64-v3", "x86-64-v4")):
             done = run(exe, "verify", "--synthetic", seed, "--steps", steps, "--cpu", cpu, cwd=folder, ok=False)
