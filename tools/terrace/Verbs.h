@@ -40,6 +40,7 @@ struct CompileVerb {
 struct ExplainVerb {
   SpecOptions spec;
   std::string plan, profile;
+  bool serve = false;
 };
 
 struct DiffVerb {

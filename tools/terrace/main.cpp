@@ -259,6 +259,8 @@ int main(int argc, char **argv) {
       "explain",
       "where each table goes and why, what a step costs, what binds"));
   addSpecOptions(verb, explain.spec);
+  verb->add_flag("--serve", explain.serve,
+                 "the model that --serve compiles, without training");
   verb->add_option("--plan", explain.plan, "explains this decision instead")
       ->type_name("FILE");
   verb->add_option("--profile", explain.profile,
