@@ -154,6 +154,9 @@ void Check::executable() {
 Spec forServing(const Spec &spec) {
   Spec served = spec;
   served.serving = true;
+  // Stores hold converted rows, and no checkpoint.
+  served.train.checkpoint.keep.value = 1;
+  served.train.checkpoint.churn.value = 0;
   for (Table &table : served.tables) {
     if (spec.serveDType)
       table.dtype = *spec.serveDType;
