@@ -116,18 +116,23 @@ void EmbDialect::registerTypes() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult RowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                              Type element, Type scale, bool stochastic) {
+                              Type element, Type scale, bool stochastic,
+                              Type bias) {
   if (stochastic && !element.isF16() && !element.isBF16())
     return emitError()
            << "rows of " << element
            << " are not rounded stochastically: updates are of f32, "
               "and only f16 and bf16 have fewer bits to train with";
   if (element.isF32() || element.isF16() || element.isBF16()) {
-    if (scale)
-      return emitError() << "rows of " << element << " take no scale";
+    if (scale || bias)
+      return emitError() << "rows of " << element << " take no "
+                         << (scale ? "scale" : "bias");
     return success();
   }
   if (element.isInteger(8) || element.isInteger(4)) {
+    if (scale && bias && bias != scale)
+      return emitError() << "scale and bias are of one type, not " << scale
+                         << " and " << bias;
     if (scale && (scale.isF16() || scale.isF32()))
       return success();
     return emitError() << "rows of " << element
@@ -137,9 +142,9 @@ LogicalResult RowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                      << element;
 }
 
-/// `<f32>`, `<i8, scale f16>`, `<bf16, stochastic>`.
+/// `<f32>`, `<i8, scale f16, bias f16>`, `<bf16, stochastic>`.
 Attribute RowAttr::parse(AsmParser &parser, Type) {
-  Type element, scale;
+  Type element, scale, bias;
   bool stochastic = false;
   if (parser.parseLess() || parser.parseType(element))
     return {};
@@ -148,19 +153,26 @@ Attribute RowAttr::parse(AsmParser &parser, Type) {
       stochastic = true;
       continue;
     }
+    if (succeeded(parser.parseOptionalKeyword("bias"))) {
+      if (parser.parseType(bias))
+        return {};
+      continue;
+    }
     if (parser.parseKeyword("scale") || parser.parseType(scale))
       return {};
   }
   if (parser.parseGreater())
     return {};
   return parser.getChecked<RowAttr>(parser.getContext(), element, scale,
-                                    stochastic);
+                                    stochastic, bias);
 }
 
 void RowAttr::print(AsmPrinter &printer) const {
   printer << '<' << getElement();
   if (getScale())
     printer << ", scale " << getScale();
+  if (getBias())
+    printer << ", bias " << getBias();
   if (getStochastic())
     printer << ", stochastic";
   printer << '>';
@@ -168,7 +180,9 @@ void RowAttr::print(AsmPrinter &printer) const {
 
 int64_t RowAttr::getBytes(int64_t dim) const {
   int64_t bytes = (dim * getElement().getIntOrFloatBitWidth() + 7) / 8;
-  return getScale() ? bytes + getScale().getIntOrFloatBitWidth() / 8 : bytes;
+  for (Type part : {getScale(), getBias()})
+    bytes += part ? part.getIntOrFloatBitWidth() / 8 : 0;
+  return bytes;
 }
 
 using EmitError = function_ref<InFlightDiagnostic()>;

@@ -21,17 +21,20 @@ class Emb_Attr<string name, string mnem, list<Trait> traits = []>
 def Emb_RowAttr : Emb_Attr<"Row", "row"> {
   let summary = "storage of a row's weights";
   let description = [{
-    The element type that a row is stored with, and the type of its scale where
-    the row is quantised: `#emb.row<f32>`, `#emb.row<i8, scale f16>`. Updates
+    The element type that a row is stored with, and the types of its scale and
+    its bias where the row is quantised, which makes it one that is served and
+    not trained: `#emb.row<f32>`, `#emb.row<i8, scale f16, bias f16>`. Updates
     round to nearest, or `stochastic`: `#emb.row<bf16, stochastic>`.
   }];
   let parameters = (ins "::mlir::Type":$element,
                         OptionalParameter<"::mlir::Type">:$scale,
-                        DefaultValuedParameter<"bool", "false">:$stochastic);
+                        DefaultValuedParameter<"bool", "false">:$stochastic,
+                        OptionalParameter<"::mlir::Type">:$bias);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
-    /// Bytes of the weights of one row, its scale included.
+    /// Bytes of the weights of one row, its scale and bias included.
     int64_t getBytes(int64_t dim) const;
+    bool isQuantized() const { return bool(getScale()); }
   }];
 }
 

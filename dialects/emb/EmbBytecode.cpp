@@ -5,7 +5,7 @@
 // The two lists below only grow at their ends. A parameter that is added raises
 // the version and is marked with it, so that older files still read.
 // Version 2: decoupled decay and clipping of the optimizers of version 1, and
-// the rounding of rows.
+// the rounding of rows. Version 3: the bias of rows.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/emb/EmbBytecode.h"
@@ -17,7 +17,7 @@ using namespace mlir;
 
 namespace terrace::emb {
 
-static constexpr uint64_t kVersion = 2;
+static constexpr uint64_t kVersion = 3;
 
 static uint64_t lastEnumerator(Pooling) { return getMaxEnumValForPooling(); }
 static uint64_t lastEnumerator(IdKind) { return getMaxEnumValForIdKind(); }
@@ -45,7 +45,8 @@ static auto fieldsOf(OverflowAttr a) { return std::tuple(a.getValue()); }
 static auto fieldsOf(DirectionAttr a) { return std::tuple(a.getValue()); }
 static auto fieldsOf(RowAttr a) {
   return std::tuple(a.getElement(), a.getScale(),
-                    bytecode::Since<2, bool>(a.getStochastic()));
+                    bytecode::Since<2, bool>(a.getStochastic()),
+                    bytecode::Since<3, Type>(a.getBias()));
 }
 using Added2 = bytecode::Since<2, F64>;
 static auto fieldsOf(SGDAttr a) {

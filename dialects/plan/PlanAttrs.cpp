@@ -54,7 +54,7 @@ LogicalResult RecordAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "state and header must not be negative, not " << state
                        << " and " << header;
   // State is f32 and begins at a multiple of 4 bytes.
-  int64_t weights = (dim * element.getIntOrFloatBitWidth() + 31) / 32 * 4;
+  int64_t weights = (getWeightsBytes(dim, element) + 3) / 4 * 4;
   if (slot < weights + state)
     return emitError() << "a slot of " << slot << " bytes cannot hold "
                        << weights << " bytes of weights and " << state

@@ -32,9 +32,14 @@ def Plan_RecordAttr : Plan_Attr<"Record", "record"> {
         `slot` $slot_bytes `,` `store` $store_bytes `>`
   }];
   let extraClassDeclaration = [{
-    /// Bytes of the weights of one row.
+    /// Bytes of the weights of one row; whole numbers stand behind a scale and
+    /// a bias of f16.
     int64_t getWeightsBytes() const {
-      return (getDim() * getElement().getIntOrFloatBitWidth() + 7) / 8;
+      return getWeightsBytes(getDim(), getElement());
+    }
+    static int64_t getWeightsBytes(int64_t dim, ::mlir::Type element) {
+      return (dim * element.getIntOrFloatBitWidth() + 7) / 8 +
+             (element.isInteger() ? 4 : 0);
     }
   }];
 }

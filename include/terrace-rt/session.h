@@ -27,7 +27,9 @@ typedef uint64_t trc_ticket; /* 0 is never a ticket */
 
 enum trc_mode { TRC_TRAIN = 0, TRC_EVAL = 1, TRC_SERVE = 2 };
 enum trc_open_flags {
-  /* Start anew; an existing state at state_dir is removed first. */
+  /* Start anew; an existing state at state_dir is removed first. Of a model
+   * that was compiled to serve: look at no state, every row has its initial
+   * value. */
   TRC_OPEN_FRESH = 1,
   /* Fill the caches with the rows that they held when the state was closed,
    * before trc_open returns. Changes speed, never results. Where nobody knows

@@ -29,16 +29,20 @@ class Module;
 namespace terrace::codegen {
 
 /// A set of instructions that kernels are built for. `index` is the place in
-/// trc_kernel.image (enum trc_cpu).
+/// trc_kernel.image (enum trc_cpu); -1 where kernels are object code only, for
+/// another kind of machine than the runtime's.
 struct Image {
-  const char *cpu;    // LLVM's name, e.g. "x86-64-v3"
+  const char *cpu;    // the user's name and, on x86-64, LLVM's: "x86-64-v3"
   const char *suffix; // of the kernels' symbols, e.g. "_v3"
   int index;
   int lanes;     // f32 lanes of the widest vector
   int registers; // vector registers
+
+  bool isObjectOnly() const { return index < 0; }
 };
+/// Those that the runtime runs.
 llvm::ArrayRef<Image> allImages();
-/// x86-64-v3 or x86-64-v4; null for any other name.
+/// x86-64-v3, x86-64-v4 or aarch64; null for any other name.
 const Image *findImage(llvm::StringRef cpu);
 
 /// The kernels as readable MLIR (func, scf, arith, math, vector; loads and

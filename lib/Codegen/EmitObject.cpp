@@ -29,17 +29,25 @@ terrace::codegen::makeTargetMachine(llvm::StringRef cpu) {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
   });
-  llvm::Triple triple("x86_64-unknown-linux-gnu");
+  const bool arm = cpu == "aarch64";
+  llvm::Triple triple(arm ? "aarch64-unknown-linux-gnu"
+                          : "x86_64-unknown-linux-gnu");
   std::string why;
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, why);
   if (!target)
-    return llvm::createStringError("this LLVM cannot generate x86-64: " + why);
+    return llvm::createStringError("this LLVM cannot generate " +
+                                   triple.getArchName() + ": " + why);
   llvm::TargetOptions options;
   // An fma is written where one is meant (docs/numerics.md).
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, cpu, /*Features=*/"", options, llvm::Reloc::PIC_,
+      triple, arm ? "generic" : cpu, /*Features=*/"", options,
+      llvm::Reloc::PIC_,
       /*CM=*/std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 

@@ -67,10 +67,9 @@ Value KernelBuilder::element(Type type, Value base, Value index) {
   return LLVM::GEPOp::create(b, loc, base.getType(), type, base,
                              ArrayRef<LLVM::GEPArg>{index});
 }
-/// Rows begin at multiples of 4 bytes, weights of 2 bytes at those of 2.
+/// Rows begin at multiples of 4 bytes, narrow weights at those of their size.
 static unsigned alignmentOf(Type type) {
-  Type element = getElementTypeOrSelf(type);
-  return element.getIntOrFloatBitWidth() == 16 ? 2 : 4;
+  return std::min(4u, getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8);
 }
 Value KernelBuilder::loadAt(Type type, Value address) {
   return LLVM::LoadOp::create(b, loc, type, address, alignmentOf(type));

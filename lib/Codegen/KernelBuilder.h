@@ -56,8 +56,14 @@ public:
   /// The same of weights, by the size that they are stored with.
   mlir::Value weightAddress(mlir::Value row, mlir::Value firstColumn,
                             int64_t column);
+  /// Scale and bias of a quantised row, as f32; null for other rows.
+  struct RowScale {
+    mlir::Value scale, bias;
+  };
+  RowScale loadScale(mlir::Value row);
   /// `width` weights as f32.
-  mlir::Value loadWeights(mlir::Value address, int64_t width);
+  mlir::Value loadWeights(mlir::Value address, int64_t width,
+                          RowScale scale = {});
   /// Rounded to the stored type: to nearest even, or by `noise`, 32 random bits
   /// to a weight.
   void storeWeights(mlir::Value value, mlir::Value address,
@@ -110,6 +116,7 @@ public:
   static constexpr int64_t occurrencesAhead = 16, rowsAhead = 8;
 
 private:
+  mlir::Value loadNumbers(mlir::Value address, int64_t width);
   mlir::Value roundBF16(mlir::Value value, mlir::Value noise);
   mlir::Value roundF16(mlir::Value value, mlir::Value noise);
 

@@ -21,7 +21,7 @@ static constexpr StringRef optimizers[] = {
     "adam", "momentum_sgd", "partial_rowwise_adam",
     "lamb", "ftrl"};
 
-static constexpr StringRef elements[] = {"f32", "f16", "bf16"};
+static constexpr StringRef elements[] = {"f32", "f16", "bf16", "i8", "i4"};
 
 StringRef terrace::codegen::toString(Element element) {
   return elements[static_cast<int>(element)];
@@ -71,10 +71,12 @@ llvm::Expected<KernelConfig> KernelConfig::parse(StringRef name) {
   if (!llvm::all_of(digits, llvm::isDigit) || digits.starts_with("0") ||
       digits.getAsInteger(10, config.dim))
     return bad("'" + digits + "' is not a dimension");
-  if (word.consume_front("f16_"))
-    config.element = Element::F16;
-  else if (word.consume_front("bf16_"))
-    config.element = Element::BF16;
+  for (Element e : {Element::F16, Element::BF16, Element::I8, Element::I4})
+    if (word.starts_with((toString(e) + "_").str())) {
+      word = word.drop_front(toString(e).size() + 1);
+      config.element = e;
+      break;
+    }
   if (config.kind == KernelKind::GatherPool) {
     config.weighted = word.consume_back("_weighted");
     int i = indexOf(poolings, word);
@@ -108,6 +110,9 @@ llvm::Error KernelConfig::verify() const {
       (pooling == Pooling::Max || pooling == Pooling::None))
     return llvm::createStringError("kernel " + name() + ": pooling " +
                                    toString(pooling) + " takes no weights");
+  if (kind == KernelKind::SegmentUpdate && isQuantized())
+    return llvm::createStringError("kernel " + name() + ": rows of " +
+                                   toString(element) + " are never updated");
   if (stochastic && element == Element::F32)
     return llvm::createStringError("kernel " + name() +
                                    ": f32 is never rounded");

@@ -21,8 +21,9 @@ namespace terrace::codegen {
 
 enum class KernelKind { GatherPool, SegmentUpdate };
 enum class Pooling { Sum, Mean, WeightedMean, Sqrtn, Max, None };
-/// What a row's weights are stored as; arithmetic is f32.
-enum class Element { F32, F16, BF16 };
+/// What a row's weights are stored as; arithmetic is f32. I8 and I4: whole
+/// numbers behind an f16 scale and an f16 bias, only ever gathered.
+enum class Element { F32, F16, BF16, I8, I4 };
 enum class Optimizer {
   Sgd,
   Adagrad,
@@ -96,9 +97,28 @@ struct KernelConfig {
   /// that column alone.
   bool isColumnwise() const;
   bool needsWholeRow() const { return clip || !isColumnwise(); }
-  int64_t elementBytes() const { return element == Element::F32 ? 4 : 2; }
+  bool isQuantized() const {
+    return element == Element::I8 || element == Element::I4;
+  }
+  /// Bytes of `columns` weights, from an even column on.
+  int64_t bytesOf(int64_t columns) const {
+    switch (element) {
+    case Element::F32:
+      return columns * 4;
+    case Element::F16:
+    case Element::BF16:
+      return columns * 2;
+    case Element::I8:
+      return columns;
+    case Element::I4:
+      return (columns + 1) / 2;
+    }
+    return 0;
+  }
+  /// Scale and bias, in front of a row's weights.
+  int64_t headBytes() const { return isQuantized() ? 4 : 0; }
   /// Words of 4 bytes that the weights take; the state lies behind them.
-  int64_t weightWords() const { return (dim * elementBytes() + 3) / 4; }
+  int64_t weightWords() const { return (headBytes() + bytesOf(dim) + 3) / 4; }
   /// Floats of optimizer state behind the weights of a row.
   int64_t stateFloats() const;
 };

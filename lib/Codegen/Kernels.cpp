@@ -24,13 +24,16 @@ static constexpr Image images[] = {
     {"x86-64-v4", "_v4", TRC_CPU_V4, 16, 32},
 };
 
+/// 16 vectors of 8 floats are its 32 registers of 4.
+static constexpr Image aarch64 = {"aarch64", "_aarch64", -1, 8, 16};
+
 ArrayRef<Image> terrace::codegen::allImages() { return images; }
 
 const Image *terrace::codegen::findImage(StringRef cpu) {
   for (const Image &image : images)
     if (cpu == image.cpu)
       return &image;
-  return nullptr;
+  return cpu == aarch64.cpu ? &aarch64 : nullptr;
 }
 
 OwningOpRef<ModuleOp> terrace::codegen::buildKernels(

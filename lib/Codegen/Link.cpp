@@ -244,10 +244,10 @@ Error terrace::codegen::linkLibrary(ArrayRef<ObjectCode> objects,
 }
 
 Error terrace::codegen::linkRelocatable(ArrayRef<ObjectCode> objects,
-                                        StringRef output) {
+                                        StringRef output, bool aarch64) {
   LinkJob job(output);
-  for (const char *flag :
-       {"-m", "elf_x86_64", "--build-id=none", "--no-color-diagnostics", "-r"})
+  for (const char *flag : {"-m", aarch64 ? "aarch64linux" : "elf_x86_64",
+                           "--build-id=none", "--no-color-diagnostics", "-r"})
     job.add(flag);
   if (Error error = job.addObjects(objects))
     return error;

@@ -33,7 +33,7 @@ llvm::Error linkLibrary(llvm::ArrayRef<ObjectCode> objects,
 
 /// One relocatable object of several, for a linker of the user's.
 llvm::Error linkRelocatable(llvm::ArrayRef<ObjectCode> objects,
-                            llvm::StringRef output);
+                            llvm::StringRef output, bool aarch64 = false);
 
 } // namespace terrace::codegen
 

@@ -71,6 +71,8 @@ static void setAttributes(llvm::Module &module, const Image &image) {
     // Called through the artifact's table alone, from the same image.
     function.setVisibility(llvm::GlobalValue::HiddenVisibility);
     function.addFnAttr(llvm::Attribute::NoUnwind);
+    if (image.isObjectOnly())
+      continue; // the target machine's
     function.addFnAttr("target-cpu", image.cpu);
     // x86-64-v4 prefers 256 bits unless told otherwise.
     function.addFnAttr("prefer-vector-width", std::to_string(32 * image.lanes));

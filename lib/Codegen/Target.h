@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Internal to this folder. One place decides triple, relocation model and
-// contraction: always the named CPU, never the host's.
+// contraction: always the named CPU, never the host's. "aarch64" is the least
+// that one of those has (Armv8-A with its vectors).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TERRACE_CODEGEN_TARGET_H

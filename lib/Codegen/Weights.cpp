@@ -5,13 +5,15 @@
 // "Storage" of docs/numerics.md. f16 is converted by the instructions that
 // x86-64-v3 has for it; bf16 by integer operations, since those instructions
 // would flush denormals, and v3 has none. Random rounding adds random bits
-// below the last one that is kept, and truncates.
+// below the last one that is kept, and truncates. int8 and int4 are widened,
+// converted and scaled: one fma to a vector, exact but for its one rounding.
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/KernelBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -34,9 +36,17 @@ Value KernelBuilder::bitcast(Value value, Type element) {
 
 Value KernelBuilder::weightAddress(Value row, Value firstColumn,
                                    int64_t column) {
-  Type stored = config.element == Element::F32 ? f32() : Type(b.getI16Type());
+  Type stored = b.getI8Type();
+  if (config.element == Element::F32)
+    stored = f32();
+  else if (!config.isQuantized())
+    stored = b.getI16Type();
+  if (firstColumn && config.element == Element::I4) // of an even number
+    firstColumn = arith::ShRUIOp::create(b, loc, firstColumn, constant(1));
   if (firstColumn)
     row = element(stored, row, firstColumn);
+  if (config.isQuantized())
+    column = config.headBytes() + config.bytesOf(column);
   if (column == 0)
     return row;
   return LLVM::GEPOp::create(
@@ -44,7 +54,44 @@ Value KernelBuilder::weightAddress(Value row, Value firstColumn,
       ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(column)});
 }
 
-Value KernelBuilder::loadWeights(Value address, int64_t width) {
+KernelBuilder::RowScale KernelBuilder::loadScale(Value row) {
+  if (!config.isQuantized())
+    return {};
+  Value both = arith::ExtFOp::create(b, loc, vec(f32(), 2),
+                                     loadAt(vec(b.getF16Type(), 2), row));
+  auto part = [&](int64_t i) -> Value {
+    return vector::ExtractOp::create(b, loc, both, i);
+  };
+  return {part(0), part(1)};
+}
+
+/// `width` whole numbers as i8. Of int4 the even column is the lower half of a
+/// byte; a piece of one column begins at an even one.
+Value KernelBuilder::loadNumbers(Value address, int64_t width) {
+  if (config.element == Element::I8)
+    return loadAt(vec(b.getI8Type(), width), address);
+  Type bytes = vec(b.getI8Type(), (width + 1) / 2);
+  Value packed = loadAt(bytes, address);
+  auto constantOf = [&](Type type, int64_t value) -> Value {
+    return arith::ConstantOp::create(
+        b, loc,
+        DenseElementsAttr::get(
+            cast<ShapedType>(type),
+            b.getIntegerAttr(getElementTypeOrSelf(type), value)));
+  };
+  if (width == 1)
+    return arith::AndIOp::create(b, loc, packed, constantOf(bytes, 15));
+  // Each byte becomes two, and every half one of them.
+  Type pairs = vec(b.getI16Type(), width / 2);
+  Value wide = arith::ExtUIOp::create(b, loc, pairs, packed);
+  Value apart = arith::OrIOp::create(
+      b, loc, wide, arith::ShLIOp::create(b, loc, wide, constantOf(pairs, 4)));
+  return vector::BitCastOp::create(
+      b, loc, vec(b.getI8Type(), width),
+      arith::AndIOp::create(b, loc, apart, constantOf(pairs, 0x0f0f)));
+}
+
+Value KernelBuilder::loadWeights(Value address, int64_t width, RowScale scale) {
   Type wide = vec(f32(), width);
   switch (config.element) {
   case Element::F32:
@@ -58,6 +105,16 @@ Value KernelBuilder::loadWeights(Value address, int64_t width) {
         b, loc, words, loadAt(vec(b.getI16Type(), width), address));
     return bitcast(arith::ShLIOp::create(b, loc, bits, constantI32(16, words)),
                    f32());
+  }
+  case Element::I8:
+  case Element::I4: {
+    // Not negative, so that the signed conversion, which is one instruction,
+    // will do.
+    Value numbers = arith::SIToFPOp::create(
+        b, loc, wide,
+        arith::ExtUIOp::create(b, loc, vec(i32(), width),
+                               loadNumbers(address, width)));
+    return fma(splat(scale.scale, wide), numbers, splat(scale.bias, wide));
   }
   }
   llvm_unreachable("covered switch");
@@ -75,6 +132,9 @@ void KernelBuilder::storeWeights(Value value, Value address, Value noise) {
                    address);
   case Element::BF16:
     return storeAt(roundBF16(value, noise), address);
+  case Element::I8:
+  case Element::I4:
+    break; // KernelConfig::verify refuses updates of such rows
   }
 }
 

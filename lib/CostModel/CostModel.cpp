@@ -67,10 +67,12 @@ double planner::tableSeconds(const Problem &problem, int table,
   double cores = double(cpu.cores);
   double host = (load.gradIds * (cpu.ingestNsPerId + cpu.uniqueNsPerId)) * 1e-9;
   double work = (load.ids * cpu.gatherNsPerId * 1e-9 +
-                 load.gatherBytes / (cpu.gatherGBps * 1e9) +
-                 load.unique * cpu.updateNsPerRow * 1e-9 +
-                 load.updateBytes / (cpu.updateGBps * 1e9)) /
+                 load.gatherBytes / (cpu.gatherGBps * 1e9)) /
                 cores;
+  if (!problem.serve)
+    work += (load.unique * cpu.updateNsPerRow * 1e-9 +
+             load.updateBytes / (cpu.updateGBps * 1e9)) /
+            cores;
   return host + work;
 }
 
@@ -183,7 +185,7 @@ StepCost planner::stepCost(const Problem &problem, const Decision &decision,
                             home.granule * home.granule);
       traffic.fetchBytes = misses * moved;
       // Trained rows are dirty; a log writes them one after the other.
-      double appended = misses * double(table.storeBytes());
+      double appended = problem.serve ? 0 : misses * double(table.storeBytes());
       traffic.storeBytes = appended;
       Transfer &r = reads[d.home * problem.workers + d.worker];
       r.ops += misses;
@@ -207,6 +209,8 @@ StepCost planner::stepCost(const Problem &problem, const Decision &decision,
                   l.gatherBytes / (cpu.gatherGBps * 1e9)) /
                      cores,
                  l.unique * granules / (near.readGBps * 1e9));
+    if (problem.serve)
+      continue;
     w.at(Stage::Update) +=
         std::max((l.unique * cpu.updateNsPerRow * 1e-9 +
                   l.updateBytes / (cpu.updateGBps * 1e9)) /

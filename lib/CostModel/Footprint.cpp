@@ -118,6 +118,7 @@ trc::ModelShape planner::modelShape(const Problem &problem,
   m.batch = problem.batch;
   m.maxIds = problem.maxIds;
   m.head = problem.head != Head::None;
+  m.serve = problem.serve;
   m.dedupGroups = static_cast<int>(problem.dedup.size());
   std::vector<int> groupOf(problem.tables.size(), 0);
   for (const Group &g : groups) {
@@ -195,13 +196,15 @@ std::vector<Ring> planner::formRings(const trc::ModelShape &shape,
     if (shape.groups[g].cached) {
       add(trc::RingRole::probe, group);
       add(trc::RingRole::staging, group);
-      add(trc::RingRole::writebuf, group);
+      if (!shape.serve)
+        add(trc::RingRole::writebuf, group);
     }
     add(trc::RingRole::pooled, group);
   }
   if (dedup)
     add(trc::RingRole::expanded, -1);
-  add(trc::RingRole::grads, -1);
+  if (!shape.serve || shape.head)
+    add(trc::RingRole::grads, -1);
   return rings;
 }
 
@@ -261,9 +264,10 @@ Footprint planner::computeFootprint(const Problem &problem,
     }
     // The directory is walked by the host, wherever the slots lie.
     if (g.cached() && ringTier >= 0)
-      fp.use[ringTier][g.worker].index +=
-          indexBytes(storeShape(g, problem), g.slots, g.maxMiss,
-                     depthOf(trc::RingRole::writebuf, decision.lookahead));
+      fp.use[ringTier][g.worker].index += indexBytes(
+          storeShape(g, problem), g.slots, g.maxMiss,
+          problem.serve ? 1
+                        : depthOf(trc::RingRole::writebuf, decision.lookahead));
   }
   for (int w = 0; w < problem.workers; ++w) {
     trc::ModelShape shape = modelShape(problem, decision, fp.groups, w);

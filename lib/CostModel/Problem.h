@@ -110,6 +110,7 @@ struct Problem {
   double storeSpace = 2;     // of a store, as a multiple of its rows' bytes
   int64_t storeRetained = 1; // checkpoints that stores retain at once
   Head head = Head::None;
+  bool serve = false; // forward only: no row changes
   std::vector<Table> tables;
   std::vector<Feature> features;
   std::vector<DedupGroup> dedup;

@@ -17,7 +17,7 @@ std::vector<TierWear> planner::tierWear(const Problem &problem,
   std::vector<TierWear> wear(problem.tiers.size());
   for (size_t t = 0; t < problem.tables.size(); ++t) {
     const TableDecision &d = decision.tables[t];
-    if (d.caches.empty())
+    if (d.caches.empty() || problem.serve)
       continue;
     TierWear &w = wear[d.home];
     double share = problem.tiers[d.home].perWorker ? problem.workers : 1;

@@ -29,6 +29,7 @@ bool Backend::chooseImages() {
   std::vector<llvm::StringRef> known{"native"};
   for (const codegen::Image &image : codegen::allImages())
     known.push_back(image.cpu);
+  known.push_back("aarch64");
   for (std::string &name : names) {
     if (name == "native") {
       __builtin_cpu_init();
@@ -45,6 +46,20 @@ bool Backend::chooseImages() {
         }))
       images.push_back(*image);
   }
+  auto foreign = llvm::find_if(
+      images, [](const codegen::Image &image) { return image.isObjectOnly(); });
+  if (foreign != images.end() && images.size() > 1)
+    return frontend.fail(Outcome::Usage,
+                         std::string("--cpu: '") + foreign->cpu +
+                             "' stands alone: one object is for one kind of "
+                             "machine");
+  if (foreign != images.end() &&
+      (options.emit == Emit::Lib || options.emit == Emit::Exe))
+    return frontend.fail(
+        Outcome::Usage,
+        std::string("--cpu: kernels for '") + foreign->cpu +
+            "' are object code only (--emit=obj, --emit=llvm): the runtime "
+            "that libraries and executables are linked with runs on x86-64");
   llvm::sort(images, [](const codegen::Image &a, const codegen::Image &b) {
     return a.index < b.index;
   });
@@ -95,7 +110,8 @@ bool Backend::link(llvm::ArrayRef<codegen::ObjectCode> objects) {
   } else if (options.emit == Emit::Lib) {
     if (llvm::Error error = codegen::linkLibrary(objects, output))
       return failed(std::move(error), Outcome::Environment);
-  } else if (llvm::Error error = codegen::linkRelocatable(objects, output)) {
+  } else if (llvm::Error error = codegen::linkRelocatable(
+                 objects, output, images.front().isObjectOnly())) {
     return failed(std::move(error), Outcome::Environment);
   }
   result.files.push_back(output);
@@ -122,13 +138,15 @@ bool Backend::emitBinary(const std::string &plan) {
   auto objects = codegen::emitKernelObjects(configs, images);
   if (!objects)
     return failed(objects.takeError(), Outcome::Error);
-  codegen::ArtifactOptions artifactOptions;
-  artifactOptions.executable = options.emit == Emit::Exe;
-  auto artifact =
-      codegen::emitArtifactObject(plan, configs, images, artifactOptions);
-  if (!artifact)
-    return failed(artifact.takeError(), Outcome::Error);
-  objects->push_back(std::move(*artifact));
+  if (!images.front().isObjectOnly()) { // else the kernels are all there is
+    codegen::ArtifactOptions artifactOptions;
+    artifactOptions.executable = options.emit == Emit::Exe;
+    auto artifact =
+        codegen::emitArtifactObject(plan, configs, images, artifactOptions);
+    if (!artifact)
+      return failed(artifact.takeError(), Outcome::Error);
+    objects->push_back(std::move(*artifact));
+  }
   frontend.stage("link");
   bool good = link(*objects);
   frontend.endStage();

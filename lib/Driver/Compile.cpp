@@ -53,6 +53,8 @@ bool run(const CompileOptions &options, CompileResult &result) {
     return false;
   if (options.emit == Emit::Spec)
     return frontend.emitText(spec::printSpec(frontend.spec()));
+  if (options.serve)
+    frontend.makeServing();
   Backend backend(frontend, options, result);
   if (options.emit >= Emit::Artifact && !backend.check())
     return false;

@@ -51,6 +51,7 @@ struct CompileOptions {
   std::string planFile;    ///< a decision to start from; empty: decide
   std::string profileFile; ///< measured ids; empty: assumptions
   std::string dumpDir;     ///< a numbered .mlir after each pass; empty: none
+  bool serve = false;      ///< forward only, rows as serve.dtype says
   std::vector<std::string> cpus; ///< images; empty: target.arch of the spec
   /// Called at the start of each stage, with its name; may be empty.
   std::function<void(llvm::StringRef)> progress;

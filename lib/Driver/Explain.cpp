@@ -17,8 +17,10 @@ ExplainResult explain(const CompileOptions &options) {
     Frontend frontend(options, result);
     std::optional<ModuleProblem> problem;
     std::optional<planner::Plan> plan;
-    if (frontend.parse() && frontend.importModule() &&
-        frontend.plan(problem, plan)) {
+    bool parsed = frontend.parse();
+    if (parsed && options.serve)
+      frontend.makeServing();
+    if (parsed && frontend.importModule() && frontend.plan(problem, plan)) {
       llvm::raw_string_ostream os(out.text);
       planner::explainText(problem->problem, *plan, os);
       out.json = planner::explainJson(problem->problem, *plan);

@@ -145,6 +145,8 @@ bool Frontend::parse() {
   return true;
 }
 
+void Frontend::makeServing() { parsed = spec::forServing(*parsed); }
+
 bool Frontend::importModule() {
   stage("import");
   if (!spec::checkPlannable(*parsed, result.diagnostics))
@@ -193,7 +195,7 @@ bool Frontend::runPipeline(
 }
 
 bool Frontend::runEmbPasses() {
-  auto flat = flattenStep(*imported, "train");
+  auto flat = flattenStep(*imported, parsed->serving ? "serve" : "train");
   if (mlir::failed(flat))
     return fail(Outcome::Error);
   flattened = std::move(*flat);

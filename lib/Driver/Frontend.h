@@ -29,6 +29,8 @@ public:
 
   /// Each returns false after an error; `result.outcome` is set then.
   bool parse();
+  /// After parse: what follows is of the model that serves.
+  void makeServing();
   bool importModule();
   /// The passes on emb, up to a sharded and placed module.
   bool runEmbPasses();

@@ -192,16 +192,17 @@ emb::RowAttr Importer::row(const spec::Table &table) const {
   const bool stochastic = table.rounding == spec::Rounding::Stochastic;
   switch (table.dtype.value) {
   case spec::DType::F32:
-    return emb::RowAttr::get(context, builder.getF32Type(), Type(), false);
+    return emb::RowAttr::get(context, builder.getF32Type(), Type(), false, {});
   case spec::DType::F16:
-    return emb::RowAttr::get(context, f16, Type(), stochastic);
+    return emb::RowAttr::get(context, f16, Type(), stochastic, {});
   case spec::DType::BF16:
-    return emb::RowAttr::get(context, builder.getBF16Type(), Type(),
-                             stochastic);
+    return emb::RowAttr::get(context, builder.getBF16Type(), Type(), stochastic,
+                             {});
   case spec::DType::Int8:
-    return emb::RowAttr::get(context, builder.getI8Type(), f16, false);
+    return emb::RowAttr::get(context, builder.getI8Type(), f16, false, f16);
   case spec::DType::Int4:
-    return emb::RowAttr::get(context, builder.getIntegerType(4), f16, false);
+    return emb::RowAttr::get(context, builder.getIntegerType(4), f16, false,
+                             f16);
   }
   return {};
 }
@@ -430,6 +431,10 @@ OwningOpRef<ModuleOp> Importer::run() {
     ok &= succeeded(table(t));
   if (!ok)
     return nullptr;
+  if (spec.serving) {
+    step("serve", /*train=*/false);
+    return module;
+  }
   step("train", /*train=*/true);
   step("eval", /*train=*/false);
   return module;

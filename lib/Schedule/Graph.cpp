@@ -224,11 +224,13 @@ bool Graph::runsBefore(int a, int64_t batchA, int b, int64_t batchB) const {
 
 void declareEffects(Graph &graph) {
   bool head = graph.find(OpKind::Call) >= 0;
+  // Where nothing is updated, the head is not either.
+  bool headSteps = head && graph.find(OpKind::SegmentUpdate) >= 0;
   for (Op &op : graph.ops) {
     if (op.kind == OpKind::Other)
       continue;
     bool cached = op.group >= 0 && graph.groups[op.group].cached;
-    op.effects = stateEffects(op.kind, op.group, cached, head);
+    op.effects = stateEffects(op.kind, op.group, cached, headSteps);
     for (size_t r = 0; r < graph.rings.size(); ++r) {
       const Ring &ring = graph.rings[r];
       if (!ringOfOp(ring, op))

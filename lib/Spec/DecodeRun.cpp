@@ -267,6 +267,13 @@ void decodePlan(Reading &reading, const Yaml &node, Pins &pins) {
 void decodeRun(Reading &reading, const Yaml &root, Spec &spec) {
   if (const Yaml *train = topKey(root, "train"))
     decodeTrain(reading, *train, spec.train);
+  if (const Yaml *serve = topKey(root, "serve")) {
+    Fields fields(reading, *serve, "serve", {"dtype"});
+    Value<DType> dtype;
+    fields.word("dtype", dtype);
+    if (fields.get("dtype"))
+      spec.serveDType = dtype;
+  }
   if (const Yaml *data = topKey(root, "data"))
     decodeData(reading, *data, spec);
 }

@@ -11,6 +11,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <cmath>
 #include <set>
 
 namespace terrace::spec {
@@ -29,6 +30,7 @@ public:
 
 private:
   void table(const Table &table);
+  void quantized(const Table &table, const std::string &path);
   /// One message for one place in the file, though `count` made many tables.
   void error(Loc loc, const llvm::Twine &message) {
     if (!loc.isValid() || seen.insert({loc.file, loc.line, loc.column}).second)
@@ -50,9 +52,7 @@ void Check::plannable() {
 void Check::table(const Table &t) {
   std::string path = "table '" + *t.name + "'";
   if (t.dtype == DType::Int8 || t.dtype == DType::Int4)
-    error(at(t.dtype.loc, t.loc), path + ": dtype '" + name(t.dtype.value) +
-                                      "' cannot be compiled yet (runs today: "
-                                      "f32, f16, bf16)");
+    quantized(t, path);
   if (t.ids.kind == IdsKind::Dynamic)
     error(at(t.ids.kind.loc, t.loc),
           path + ": ids 'dynamic' cannot be compiled yet (runs today: index, "
@@ -69,6 +69,34 @@ void Check::table(const Table &t) {
               "up to 4294901760)");
 }
 
+void Check::quantized(const Table &t, const std::string &path) {
+  std::string dtype = "dtype '" + name(t.dtype.value).str() + "'";
+  if (!spec.serving)
+    return error(at(t.dtype.loc, t.loc),
+                 path + ": " + dtype +
+                     " is for serving only: compile with --serve, and train "
+                     "with f32, f16 or bf16 (serve: {dtype: " +
+                     name(t.dtype.value) + "} leaves the table as it trains)");
+  // Rows that were never trained are quantised too, with a bias in f16.
+  constexpr double most = 65504;
+  double far = 0;
+  switch (t.init.kind) {
+  case InitKind::Uniform:
+    far = std::max(std::fabs(t.init.low), std::fabs(t.init.high));
+    break;
+  case InitKind::Normal: // of 32 random bits; no further than this
+    far = std::fabs(t.init.mean) + 7 * t.init.std;
+    break;
+  case InitKind::Constant:
+    far = std::fabs(t.init.value);
+    break;
+  }
+  if (far > most)
+    error(at(t.init.kind.loc, t.loc),
+          path + ": " + dtype + " keeps a row's smallest value in f16, but " +
+              "init reaches beyond " + llvm::Twine(int64_t(most)));
+}
+
 void Check::executable() {
   plannable();
   for (const Table &t : spec.tables)
@@ -82,7 +110,8 @@ void Check::executable() {
           "dense features cannot be compiled yet without a head that reads "
           "them; a trainer passes its own");
   // Without dedup groups nothing re-associates, and the plan is strict's.
-  if (spec.numerics == Numerics::Reassociate && !spec.dedupGroups().empty())
+  if (!spec.serving && spec.numerics == Numerics::Reassociate &&
+      !spec.dedupGroups().empty())
     error(spec.numerics.loc,
           "numerics 'reassociate' with dedup groups needs partial sums of "
           "gradients, which cannot be compiled yet (runs today: strict, or no "
@@ -121,6 +150,23 @@ void Check::executable() {
 }
 
 } // namespace
+
+Spec forServing(const Spec &spec) {
+  Spec served = spec;
+  served.serving = true;
+  // Stores hold converted rows, and no checkpoint.
+  served.train.checkpoint.keep.value = 1;
+  served.train.checkpoint.churn.value = 0;
+  for (Table &table : served.tables) {
+    if (spec.serveDType)
+      table.dtype = *spec.serveDType;
+    table.rounding = Rounding::Nearest;
+    // The one that keeps no state; nothing is updated.
+    table.optimizer = Optimizer();
+    table.optimizer.kind = OptimizerKind::Sgd;
+  }
+  return served;
+}
 
 bool checkPlannable(const Spec &spec, Diagnostics &diagnostics) {
   size_t before = diagnostics.errors();

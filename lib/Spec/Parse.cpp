@@ -20,10 +20,10 @@ namespace terrace::spec {
 namespace {
 
 const llvm::StringRef topKeys[] = {
-    "terrace",     "model",   "seed",     "numerics",  "on_bad_id",
-    "on_bad_grad", "batch",   "defaults", "templates", "tables",
-    "features",    "dense",   "head",     "train",     "data",
-    "memory",      "workers", "target",   "machine",   "plan"};
+    "terrace", "model",    "seed",      "numerics", "on_bad_id", "on_bad_grad",
+    "batch",   "defaults", "templates", "tables",   "features",  "dense",
+    "head",    "train",    "serve",     "data",     "memory",    "workers",
+    "target",  "machine",  "plan"};
 
 void checkVersion(Reading &reading, const Yaml &root) {
   const Yaml *version = root.find("terrace");

@@ -131,6 +131,7 @@ private:
   void model();
   void head();
   void train();
+  void serve();
   void data();
   void memory();
   void plan();
@@ -215,6 +216,11 @@ void Printer::head() {
   os << "  interaction: " << interaction.str() << "\n";
   os << "  top_mlp: " << widths(head.topMlp) << "\n";
   os << "  optimizer: " << printOptimizer(head.optimizer) << "\n";
+}
+
+void Printer::serve() {
+  if (spec.serveDType)
+    os << "serve: {dtype: " << name(spec.serveDType->value) << "}\n";
 }
 
 void Printer::train() {
@@ -326,6 +332,7 @@ void Printer::run() {
     model();
     head();
     train();
+    serve();
     data();
   }
   memory();

@@ -295,6 +295,8 @@ struct Spec {
   std::vector<DenseFeature> dense;
   std::optional<Head> head; ///< none: a library for a trainer
   Train train;
+  std::optional<Value<DType>> serveDType; ///< of all tables that are served
+  bool serving = false;                   ///< made by forServing: forward only
   std::optional<Data> data;
 
   std::vector<Tier> tiers; ///< empty: no memory declared, nothing bounds it
@@ -334,6 +336,10 @@ std::optional<Spec> parseSpecText(llvm::StringRef text,
 /// Canonical YAML: everything expanded, all defaults filled in.
 void printSpec(const Spec &spec, llvm::raw_ostream &os);
 std::string printSpec(const Spec &spec);
+
+/// The model as `--serve` compiles it: rows as `serve.dtype` says, no optimizer
+/// state, no training step. What it locates is where `spec` has it.
+Spec forServing(const Spec &spec);
 
 /// For stages that decide a plan (decision, explain and all after them).
 bool checkPlannable(const Spec &spec, Diagnostics &diagnostics);

@@ -33,11 +33,12 @@ def find_compiler():
     return found
 
 
-def compile(spec, out=None, *, node=None, plan=None, profile=None, cpu=None, **set):
+def compile(spec, out=None, *, node=None, plan=None, profile=None, cpu=None, serve=False, **set):
     """Compiles a spec to a library for load(); returns its path.
 
     spec: a dict, the path of a YAML file, or YAML text (with a line break in it). out: default MODEL.so in the current folder. node: a
-    second file with memory, target and plan. Further keywords change keys of the spec: `**{"batch.size": 512}`, or batch__size=512.
+    second file with memory, target and plan. serve: a model for load(mode="serve") that has no optimizers, with rows as
+    serve__dtype says ("int8"). Further keywords change keys of the spec: `**{"batch.size": 512}`, or batch__size=512.
     Raises CompileError, whose diagnostics say where.
     """
     text, name = None, None
@@ -57,6 +58,8 @@ def compile(spec, out=None, *, node=None, plan=None, profile=None, cpu=None, **s
     for option, value in (("-o", out), ("--node", node), ("--plan", plan), ("--profile", profile), ("--cpu", cpu)):
         if value is not None:
             command += [option, os.fspath(value)]
+    if serve:
+        command.append("--serve")
     for key, value in set.items():
         command += ["--set", key.replace("__", ".") + "=" + (value if isinstance(value, str) else json.dumps(value))]
     done = subprocess.run(command, input=text, text=True, capture_output=True)

@@ -225,8 +225,10 @@ Status Manifest::matches(const Plan &plan, const std::string &where) const {
     };
     field("rows", std::to_string(have.rows), std::to_string(t.rows));
     field("dim", std::to_string(have.dim), std::to_string(t.dim));
-    field("dtype", elementName(have.element), elementName(t.element));
-    field("optimizer", have.optimizer, t.optimizer);
+    if (!plan.serve) { // else rows are converted, and their state left out
+      field("dtype", elementName(have.element), elementName(t.element));
+      field("optimizer", have.optimizer, t.optimizer);
+    }
     field("ids", have.ids, t.ids);
   }
   for (const ManifestTable &t : tables)

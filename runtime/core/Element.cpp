@@ -8,18 +8,20 @@
 
 #include "runtime/core/Hash.h"
 
+#include <cmath>
 #include <cstring>
 
 namespace trc {
 
-static const char *const names[] = {"f32", "f16", "bf16"};
+static const char *const names[] = {"f32", "f16", "bf16", "i8", "i4"};
 
 const char *elementName(Element element) {
   return names[static_cast<int>(element)];
 }
 
 bool parseElement(const std::string &name, Element &element) {
-  for (Element e : {Element::f32, Element::f16, Element::bf16})
+  for (Element e :
+       {Element::f32, Element::f16, Element::bf16, Element::i8, Element::i4})
     if (name == elementName(e)) {
       element = e;
       return true;
@@ -80,6 +82,8 @@ void decodeWeights(Element element, const char *from, int64_t dim, float *to) {
     std::memcpy(to, from, static_cast<size_t>(dim) * 4);
     return;
   }
+  if (isQuantized(element))
+    return dequantizeRow(from, dim, quantizedBits(element), to);
   for (int64_t c = 0; c < dim; ++c) {
     uint16_t bits;
     std::memcpy(&bits, from + 2 * c, 2);
@@ -92,25 +96,51 @@ void encodeWeights(Element element, const float *from, int64_t dim, char *to) {
     std::memcpy(to, from, static_cast<size_t>(dim) * 4);
     return;
   }
-  for (int64_t c = 0; c < dim; ++c) {
-    uint16_t bits =
-        element == Element::f16 ? f16FromF32(from[c]) : bf16FromF32(from[c]);
-    std::memcpy(to + 2 * c, &bits, 2);
-  }
-  std::memset(to + 2 * dim, 0,
-              static_cast<size_t>(stateOffset(element, dim) - 2 * dim));
+  if (isQuantized(element))
+    quantizeRow(from, dim, quantizedBits(element), to);
+  else
+    for (int64_t c = 0; c < dim; ++c) {
+      uint16_t bits =
+          element == Element::f16 ? f16FromF32(from[c]) : bf16FromF32(from[c]);
+      std::memcpy(to + 2 * c, &bits, 2);
+    }
+  int64_t end = weightsBytes(element, dim);
+  std::memset(to + end, 0,
+              static_cast<size_t>(stateOffset(element, dim) - end));
 }
 
-float storedValue(Element element, float x) {
-  switch (element) {
-  case Element::f32:
-    return x;
-  case Element::f16:
-    return f32FromF16(f16FromF32(x));
-  case Element::bf16:
-    return f32FromBF16(bf16FromF32(x));
+/// `x` as a row of floats keeps it.
+static float storedValue(Element element, float x) {
+  return element == Element::f16    ? f32FromF16(f16FromF32(x))
+         : element == Element::bf16 ? f32FromBF16(bf16FromF32(x))
+                                    : x;
+}
+
+void roundWeights(Element element, float *weights, int64_t dim) {
+  if (isQuantized(element)) {
+    std::string record(static_cast<size_t>(stateOffset(element, dim)), 0);
+    encodeWeights(element, weights, dim, record.data());
+    decodeWeights(element, record.data(), dim, weights);
+    return;
   }
-  return x;
+  for (int64_t c = 0; element != Element::f32 && c < dim; ++c)
+    weights[c] = storedValue(element, weights[c]);
+}
+
+std::string whyNotStored(Element element, const float *weights, int64_t dim,
+                         int64_t *column) {
+  if (isQuantized(element))
+    return whyNotQuantized(weights, dim, quantizedBits(element));
+  for (int64_t c = 0; element != Element::f32 && c < dim; ++c)
+    if (std::isfinite(weights[c]) &&
+        !std::isfinite(storedValue(element, weights[c]))) {
+      if (column)
+        *column = c;
+      return "column " + std::to_string(c) + " is " +
+             std::to_string(weights[c]) + ", too large for " +
+             elementName(element);
+    }
+  return "";
 }
 
 uint64_t roundingSeed(uint64_t key, int64_t step, int64_t row) {

@@ -10,22 +10,38 @@
 #ifndef TERRACE_RUNTIME_CORE_ELEMENT_H
 #define TERRACE_RUNTIME_CORE_ELEMENT_H
 
+#include "runtime/core/Quantize.h"
+
 #include <cstdint>
 #include <string>
 
 namespace trc {
 
-enum class Element { f32, f16, bf16 };
+/// i8 and i4: whole numbers with a scale and a bias per row (Quantize.h), in
+/// artifacts that serve.
+enum class Element { f32, f16, bf16, i8, i4 };
 
 const char *elementName(Element element);
 bool parseElement(const std::string &name, Element &element);
 
-inline int64_t elementBytes(Element element) {
-  return element == Element::f32 ? 4 : 2;
+inline bool isQuantized(Element element) {
+  return element == Element::i8 || element == Element::i4;
+}
+inline int quantizedBits(Element element) {
+  return element == Element::i8 ? 8 : 4;
+}
+/// Columns of the longest row that is quantised.
+constexpr int64_t mostQuantizedColumns = 2048;
+
+/// Bytes of a row's weights, with its scale and bias.
+inline int64_t weightsBytes(Element element, int64_t dim) {
+  if (isQuantized(element))
+    return rowScaleBytes + (dim * quantizedBits(element) + 7) / 8;
+  return dim * (element == Element::f32 ? 4 : 2);
 }
 /// Where the state of a row begins: behind its weights, at 4 bytes.
 inline int64_t stateOffset(Element element, int64_t dim) {
-  return (dim * elementBytes(element) + 3) / 4 * 4;
+  return (weightsBytes(element, dim) + 3) / 4 * 4;
 }
 
 /// To nearest, ties to even.
@@ -37,8 +53,12 @@ float f32FromBF16(uint16_t bits);
 void decodeWeights(Element element, const char *from, int64_t dim, float *to);
 /// Also zeroes what lies between the weights and the state.
 void encodeWeights(Element element, const float *from, int64_t dim, char *to);
-/// `x` as a row would keep it.
-float storedValue(Element element, float x);
+/// Makes weights what a row would keep of them.
+void roundWeights(Element element, float *weights, int64_t dim);
+/// Why a row of finite weights cannot be stored so: "column 3 is 1e9, too large
+/// for f16"; empty where it can. Of f32 everything passes.
+std::string whyNotStored(Element element, const float *weights, int64_t dim,
+                         int64_t *column = nullptr);
 
 /// The seed of a row's random rounding at a step. key: of the table; row: of
 /// the table, not of its group.

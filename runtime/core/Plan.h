@@ -181,6 +181,7 @@ struct Plan {
   int64_t batch = 0, maxIds = 0, lookahead = 0;
   uint64_t seed = 0;
   bool dropBadIds = false, skipBadGrads = false;
+  bool serve = false; // forward only: no updates, no optimizer state
   std::vector<TablePlan> tables;
   std::vector<FeaturePlan> features;
   std::vector<DedupPlan> dedup;

@@ -56,13 +56,20 @@ void checkGroup(Plan &plan, size_t g) {
   int64_t state = 0;
   for (int s = 0; s < first->optimizer.stateCount(); ++s)
     state += first->optimizer.stateWidth(s, group.dim) * 4;
-  if (group.weightsBytes != group.dim * elementBytes(group.element) ||
+  if (group.weightsBytes != weightsBytes(group.element, group.dim) ||
       group.stateBytes != state || group.slotBytes < group.recordBytes() ||
       group.slotBytes % 4)
     failPlan(where, "slot of " + std::to_string(group.slotBytes) +
                         " bytes does not hold " + std::to_string(group.dim) +
                         " weights of " + elementName(group.element) + " and " +
                         std::to_string(state) + " bytes of state");
+  if (isQuantized(group.element) && !plan.serve)
+    failPlan(where, std::string("rows of ") + elementName(group.element) +
+                        " are not trained");
+  if (isQuantized(group.element) && group.dim > mostQuantizedColumns)
+    failPlan(where, std::to_string(group.dim) + " columns of " +
+                        elementName(group.element) + "; at most " +
+                        std::to_string(mostQuantizedColumns));
   const TierPlan &home = plan.tiers[group.home];
   if (home.kind != "dram" && home.kind != "pmem" && home.kind != "nvme")
     failPlan(where, "home tier '" + home.name + "' is of kind " + home.kind +
@@ -184,22 +191,28 @@ void checkSchedule(const Plan &plan) {
     if (t.hash)
       need(OpKind::translate, -1);
   needRing(RingRole::ingest, -1);
-  needRing(RingRole::grads, -1);
+  if (!plan.serve || plan.hasHead)
+    needRing(RingRole::grads, -1);
   for (int g = 0; g < static_cast<int>(plan.groups.size()); ++g) {
     if (plan.groups[g].features.empty())
       continue; // a table that no feature reads
     need(OpKind::unique, g);
     need(OpKind::gatherPool, g);
-    need(OpKind::segmentUpdate, g);
+    if (!plan.serve)
+      need(OpKind::segmentUpdate, g);
     needRing(RingRole::unique, g);
     needRing(RingRole::pooled, g);
     if (!plan.groups[g].cached())
       continue;
-    for (OpKind kind : {OpKind::probe, OpKind::spill, OpKind::store,
-                        OpKind::fetch, OpKind::fill, OpKind::unpin})
+    for (OpKind kind :
+         {OpKind::probe, OpKind::fetch, OpKind::fill, OpKind::unpin})
       need(kind, g);
     needRing(RingRole::probe, g);
     needRing(RingRole::staging, g);
+    if (plan.serve) // rows never change, so none goes home
+      continue;
+    need(OpKind::spill, g);
+    need(OpKind::store, g);
     needRing(RingRole::writebuf, g);
   }
 }

@@ -276,6 +276,7 @@ void fillShape(Plan &plan) {
   shape.batch = plan.batch;
   shape.maxIds = plan.maxIds;
   shape.head = plan.hasHead;
+  shape.serve = plan.serve;
   shape.dedupGroups = static_cast<int>(plan.dedup.size());
   for (const FeaturePlan &f : plan.features) {
     FeatureShape s;
@@ -323,6 +324,7 @@ Plan read(const json &j) {
   plan.skipBadGrads =
       choose<bool>("on_bad_grad", j.at("on_bad_grad").get<std::string>(),
                    {{"error", false}, {"skip", true}});
+  plan.serve = j.value("serve", false);
   plan.lookahead = number(j, "lookahead");
   readTables(j, plan);
   readFeatures(j, plan);

@@ -70,6 +70,7 @@ struct ModelShape {
   int64_t batch = 0;
   int64_t maxIds = 0; // ids of a batch over all features
   bool head = false;
+  bool serve = false; // forward only
   int dedupGroups = 0;
   std::vector<FeatureShape> features;
   std::vector<GroupShape> groups;
@@ -283,6 +284,7 @@ struct ExpandedLayout {
 /// Gradients of all groups. segment_update indexes the rows of a group from
 /// groupAt[g]; feature f's begin at row rowBase[f]. Rows are per sample, for
 /// none and max per occurrence; max also has its bags' gradients at bagAt.
+/// Where a model only serves, the head's outputs are all there is.
 struct GradsLayout {
   int64_t predictions, logits, dlogits; // head models: [batch] f32 each
   std::vector<int64_t> groupAt, groupRows;
@@ -294,7 +296,7 @@ struct GradsLayout {
     LayoutCursor c;
     predictions = c.take(m.head ? m.batch * 4 : 0);
     logits = c.take(m.head ? m.batch * 4 : 0);
-    dlogits = c.take(m.head ? m.batch * 4 : 0);
+    dlogits = c.take(m.head && !m.serve ? m.batch * 4 : 0);
     rowBase.assign(m.features.size(), 0);
     bagAt.assign(m.features.size(), -1);
     for (size_t g = 0; g < m.groups.size(); ++g) {
@@ -308,9 +310,9 @@ struct GradsLayout {
         rows += perId ? m.featureIds(f) : m.batch;
       }
       groupRows.push_back(rows);
-      groupAt.push_back(c.take(rows * m.groups[g].dim * 4));
+      groupAt.push_back(c.take(m.serve ? 0 : rows * m.groups[g].dim * 4));
     }
-    for (size_t f = 0; f < m.features.size(); ++f)
+    for (size_t f = 0; f < m.features.size() && !m.serve; ++f)
       if (m.features[f].pooling == Pooling::max)
         bagAt[f] = c.take(m.batch * m.features[f].dim * 4);
     bytes = c.bytes();

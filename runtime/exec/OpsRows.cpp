@@ -23,7 +23,10 @@ void Pipeline::probe(Batch &b, GroupRuntime &g) {
   p.unique = static_cast<uint32_t>(
       at<UniqueHeader>(g.uniqueRing, b.t, u.header)->unique);
   p.seg = training ? at<int32_t>(g.uniqueRing, b.t, u.seg) : nullptr;
-  p.writeSlot = static_cast<uint32_t>(b.t % plan.rings[g.writeRing].depth);
+  // Where a model only serves, no row changes and no victim is written.
+  const int64_t writeSlots =
+      g.writeRing < 0 ? 0 : plan.rings[g.writeRing].depth;
+  p.writeSlot = writeSlots ? static_cast<uint32_t>(b.t % writeSlots) : 0;
   p.slots = at<uint32_t>(g.probeRing, b.t, layout.slots);
   p.missRow = at<uint32_t>(g.probeRing, b.t, layout.missRow);
   p.missSlot = at<uint32_t>(g.probeRing, b.t, layout.missSlot);
@@ -32,8 +35,8 @@ void Pipeline::probe(Batch &b, GroupRuntime &g) {
   p.victimSlot = at<uint32_t>(g.probeRing, b.t, layout.victimSlot);
   // Until they are queued, a cut has to know of the victims that the ring slot
   // held before, and the cache knows of one batch.
-  if (int64_t before = b.t - plan.rings[g.writeRing].depth;
-      before >= 0 && !executor.awaitDone(g.storeOp, before)) {
+  if (int64_t before = b.t - writeSlots;
+      writeSlots && before >= 0 && !executor.awaitDone(g.storeOp, before)) {
     p.unique = 0; // interrupted: nothing was pinned
     return;
   }
@@ -102,8 +105,8 @@ bool Pipeline::fetch(int op, Batch &b, GroupRuntime &g) {
   const Probe &p = b.probes[g.index];
   char *staging = slot(g.stagingRing, b.t);
   uint64_t pitch = static_cast<uint64_t>(g.plan->slotBytes);
-  const RingPlan &buffer = plan.rings[g.writeRing];
   for (uint32_t k = p.fromHome; k < p.fromHome + p.fromBuffer; ++k) {
+    const RingPlan &buffer = plan.rings[g.writeRing];
     BufferPlace from = p.missPlace[k];
     const char *record = arena.data() + buffer.offset +
                          from.slot * buffer.bytes +

@@ -75,13 +75,17 @@ void GroupRuntime::initRow(const Plan &model, size_t tablePosition,
   int64_t row = static_cast<int64_t>(groupRow) - table.rowBase;
   if (plan->element == Element::f32) {
     init.fill(row, plan->dim, reinterpret_cast<float *>(out));
+  } else if (isQuantized(plan->element)) { // the scale is of all columns
+    float some[mostQuantizedColumns];
+    init.fill(row, plan->dim, some);
+    encodeWeights(plan->element, some, plan->dim, out);
   } else {
     float some[256];
     for (int64_t c = 0; c < plan->dim; c += 256) {
       int64_t end = std::min<int64_t>(plan->dim, c + 256);
       init.fill(row, c, end, some);
       encodeWeights(plan->element, some, end - c,
-                    out + c * elementBytes(plan->element));
+                    out + weightsBytes(plan->element, c));
     }
   }
   std::memset(out + plan->weightsBytes, 0,
@@ -154,7 +158,7 @@ Status Pipeline::prepare(const trc_artifact &artifact, int cpu) {
       g->gathers.push_back(
           reinterpret_cast<trc_gather_pool_fn>(const_cast<void *>(address)));
     }
-    if (!g->plan->features.empty()) {
+    if (!g->plan->features.empty() && !plan.serve) {
       TRC_RETURN_IF_ERROR(kernel(g->plan->update, address));
       g->update =
           reinterpret_cast<trc_segment_update_fn>(const_cast<void *>(address));

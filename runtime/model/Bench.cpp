@@ -34,7 +34,8 @@ struct Benchmark {
       outputs[0].resize(static_cast<size_t>(batch.samples));
       TRC_RETURN_IF_ERROR(
           session.forward(ticket, outputs[0].data(), batch.samples));
-      return session.backward(ticket, {}, 1.0f);
+      return run.config.serve() ? session.release(ticket)
+                                : session.backward(ticket, {}, 1.0f);
     }
     const nlohmann::json &plan = run.config.plan;
     size_t features = plan.at("features").size();
@@ -56,7 +57,8 @@ struct Benchmark {
       gradBuffers.push_back({gradients[f].data(), rows, dim});
     }
     TRC_RETURN_IF_ERROR(session.forward(ticket, outBuffers));
-    return session.backward(ticket, gradBuffers, 1.0f);
+    return run.config.serve() ? session.release(ticket)
+                              : session.backward(ticket, gradBuffers, 1.0f);
   }
 };
 
@@ -70,6 +72,7 @@ int runBench(Run &run) {
   Session::Open how;
   how.artifact = run.artifact;
   how.options = &run.options;
+  how.mode = run.config.serve() ? TRC_SERVE : TRC_TRAIN;
   how.stateDir = (*scratch)->path() + "/state";
   how.fresh = true;
   auto session = Session::open(how);

@@ -66,6 +66,8 @@ struct ModelConfig {
   Status set(const std::string &assignment);
 
   bool hasHead() const { return !label.empty(); }
+  /// Compiled with --serve: forward only.
+  bool serve() const { return plan.value("serve", false); }
   /// How rows become batches; `needLabel` false: the label may be missing.
   data::ReaderOptions reader(bool needLabel) const;
 };

@@ -27,7 +27,8 @@ int runInfo(Run &run) {
   for (const json &f : plan.at("features"))
     kernels.insert(f.at("gather").get<std::string>());
   for (const json &g : plan.at("groups"))
-    kernels.insert(g.at("update").get<std::string>());
+    if (std::string update = g.at("update"); !update.empty())
+      kernels.insert(update);
   double parameters = 0;
   for (const json &t : plan.at("tables"))
     parameters += real(t, "rows") * real(t, "dim");
@@ -39,6 +40,7 @@ int runInfo(Run &run) {
                                                : json(nullptr)},
                  {"batch", plan.at("batch")},
                  {"max_ids", plan.at("max_ids")},
+                 {"serve", run.config.serve()},
                  {"numerics", plan.value("numerics", "")},
                  {"lookahead", plan.at("lookahead")},
                  {"tables", plan.at("tables").size()},
@@ -55,6 +57,7 @@ int runInfo(Run &run) {
       (run.config.hasHead() ? plan.at("head").at("kind").get<std::string>() +
                                   ", label '" + run.config.label + "'"
                             : std::string("none: a library for a trainer")) +
+      (run.config.serve() ? "\nserves     does not train" : "") +
       "\nbatch      " + std::to_string(plan.at("batch").get<int64_t>()) +
       " samples, at most " + std::to_string(plan.at("max_ids").get<int64_t>()) +
       " ids, lookahead " + std::to_string(plan.at("lookahead").get<int64_t>()) +

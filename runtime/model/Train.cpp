@@ -386,6 +386,13 @@ int runTrain(Run &run) {
                "model '" + run.config.model +
                    "' has no head: it is a library "
                    "for a trainer (only verify, bench and info work on it)"));
+  if (run.config.serve())
+    return report.failure(
+        Status(TRC_UNSUPPORTED,
+               "model '" + run.config.model +
+                   "' was compiled with --serve: it predicts and evaluates, "
+                   "but has no optimizers; compile it without --serve to "
+                   "train"));
   if (run.options.epochs > 0)
     run.config.train.epochs = run.options.epochs;
   bool share = run.config.train.evalEvery.percent > 0;

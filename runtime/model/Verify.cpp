@@ -39,6 +39,7 @@ public:
   explicit Verifier(Run &run)
       : run(run), report(*run.report),
         synthetic(run.config, run.options.seed, false),
+        serve(run.config.serve()),
         useSynthetic(run.options.synthetic || run.config.data.paths.empty() ||
                      (!run.config.hasHead() && run.options.data.empty())) {}
 
@@ -62,6 +63,7 @@ private:
   Run &run;
   Report &report;
   SyntheticBatches synthetic;
+  const bool serve; // forward only, over initial rows
   bool useSynthetic;
   std::unique_ptr<Session> session;
   std::unique_ptr<reference::Interpreter> reference;
@@ -90,7 +92,7 @@ Status Verifier::open(const std::string &folder) {
   Session::Open how;
   how.artifact = run.artifact;
   how.options = &run.options;
-  how.mode = TRC_TRAIN;
+  how.mode = serve ? TRC_SERVE : TRC_TRAIN;
   how.stateDir = folder + "/state";
   how.fresh = true;
   auto opened = Session::open(how);
@@ -224,7 +226,9 @@ Status Verifier::step() {
     return reader ? locate(std::move(got), *reader, batch) : std::move(got);
   }
   TRC_RETURN_IF_ERROR(compareOutputs(batch));
-  if (reference->hasHead()) {
+  if (serve) {
+    TRC_RETURN_IF_ERROR(session->release(front.ticket));
+  } else if (reference->hasHead()) {
     TRC_RETURN_IF_ERROR(session->backward(front.ticket, {}, scale));
     TRC_RETURN_IF_ERROR(reference->backward(nullptr, scale, lr));
   } else {

@@ -76,9 +76,12 @@ TableDef parseTable(const json &t) {
   const json &init = t.at("init");
   uint64_t key = std::stoull(t.at("init_key").get<std::string>());
   d.key = key;
-  d.storage = choose<Storage>(
-      "dtype", t.value("dtype", "f32"),
-      {{"f32", Storage::F32}, {"f16", Storage::F16}, {"bf16", Storage::BF16}});
+  d.storage = choose<Storage>("dtype", t.value("dtype", "f32"),
+                              {{"f32", Storage::F32},
+                               {"f16", Storage::F16},
+                               {"bf16", Storage::BF16},
+                               {"i8", Storage::I8},
+                               {"i4", Storage::I4}});
   d.stochastic = choose<bool>("rounding", t.value("rounding", "nearest"),
                               {{"nearest", false}, {"stochastic", true}});
   std::string kind = init.at("kind");
@@ -149,7 +152,7 @@ FeatureDef parseFeature(const json &f, size_t tables) {
 
 class OpParser {
 public:
-  explicit OpParser(Program &p) : program(p) {}
+  OpParser(Program &p, bool serve) : program(p), serve(serve) {}
 
   void parse(const json &j) {
     static const std::map<std::string, Op::Kind> kinds = {
@@ -235,7 +238,8 @@ private:
     op.args = uses(j.at("args"));
     for (const json &r : j.at("results"))
       define(op, r);
-    if (op.args.size() != op.results.size())
+    // Gradients; or what a forward-only step hands out.
+    if (!serve && op.args.size() != op.results.size())
       fail("dense: args and results differ in number");
     if (!op.caller)
       op.label = use(j.at("label"));
@@ -294,6 +298,7 @@ private:
   }
 
   Program &program;
+  const bool serve;
   std::map<std::string, int> ids;
 };
 
@@ -311,7 +316,7 @@ Result<Program> parseProgram(std::string_view planJson) {
       p.tables.push_back(parseTable(t));
     for (const json &f : plan.at("features"))
       p.features.push_back(parseFeature(f, p.tables.size()));
-    OpParser ops(p);
+    OpParser ops(p, plan.value("serve", false));
     for (const json &o : plan.at("reference").at("ops"))
       ops.parse(o);
     if (p.dense < 0)

@@ -31,7 +31,7 @@ enum class Optimizer {
   Lamb,
   Ftrl
 };
-enum class Storage { F32, F16, BF16 };
+enum class Storage { F32, F16, BF16, I8, I4 };
 enum class Pool { Sum, Mean, WeightedMean, Sqrtn, Max, None };
 
 struct TableDef {

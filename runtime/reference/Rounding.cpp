@@ -48,6 +48,37 @@ float roundNearest(Storage storage, float x) {
   return finish(format, std::nearbyint(places), place, x);
 }
 
+/// The smallest and the largest column make bias and scale.
+static void quantize(float most, float *row, int64_t dim) {
+  float low = row[0], high = row[0];
+  for (int64_t c = 0; c < dim; ++c) {
+    if (row[c] < low)
+      low = row[c];
+    if (row[c] > high)
+      high = row[c];
+  }
+  const float bias = roundNearest(Storage::F16, low);
+  float scale = roundNearest(Storage::F16, (high - bias) / most);
+  if (scale == 0)
+    scale = 1;
+  const float inverse = 1 / scale;
+  for (int64_t c = 0; c < dim; ++c) {
+    double number = std::nearbyint(
+        static_cast<double>(static_cast<float>(row[c] - bias) * inverse));
+    number = std::fmin(std::fmax(number, 0), static_cast<double>(most));
+    // Exact in f64, so that there is one rounding.
+    row[c] = static_cast<float>(static_cast<double>(scale) * number +
+                                static_cast<double>(bias));
+  }
+}
+
+void roundRow(Storage storage, float *row, int64_t dim) {
+  if (storage == Storage::I8 || storage == Storage::I4)
+    return quantize(storage == Storage::I8 ? 255.0f : 15.0f, row, dim);
+  for (int64_t c = 0; c < dim; ++c)
+    row[c] = roundNearest(storage, row[c]);
+}
+
 float roundStochastic(Storage storage, float x, uint32_t word) {
   if (storage == Storage::F32 || !std::isfinite(x))
     return x;

@@ -15,6 +15,8 @@
 namespace trc::reference {
 
 float roundNearest(Storage storage, float x);
+/// A row as its table keeps it; of i8 and i4 scale * number + bias.
+void roundRow(Storage storage, float *row, int64_t dim);
 /// `word`: 32 random bits.
 float roundStochastic(Storage storage, float x, uint32_t word);
 /// Those of a column, from the seed of its row.

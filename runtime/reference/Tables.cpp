@@ -34,8 +34,7 @@ const float *Table::weights(int64_t row, std::vector<float> &scratch) const {
 
 void Table::initial(int64_t row, float *out) const {
   def->init.fill(row, def->dim, out);
-  for (int64_t c = 0; c < def->dim; ++c)
-    out[c] = roundNearest(def->storage, out[c]);
+  roundRow(def->storage, out, def->dim);
 }
 
 std::vector<float> Table::updated(int64_t row, const StepScale &scale,

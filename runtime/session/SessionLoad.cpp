@@ -10,7 +10,6 @@
 #include "runtime/session/Session.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -141,7 +140,7 @@ static Status convertRecord(const ManifestTable &from, const TablePlan &to,
                             std::vector<float> &weights,
                             std::vector<char> &out) {
   size_t state =
-      from.optimizer == to.optimizer.name
+      to.optimizer.stateCount() && from.optimizer == to.optimizer.name
           ? from.recordBytes() -
                 static_cast<size_t>(stateOffset(from.element, from.dim))
           : 0;
@@ -149,15 +148,11 @@ static Status convertRecord(const ManifestTable &from, const TablePlan &to,
   weights.resize(static_cast<size_t>(to.dim));
   out.resize(begin + state);
   decodeWeights(from.element, record, to.dim, weights.data());
-  for (int64_t c = 0; from.element != to.element && c < to.dim; ++c) {
-    float x = weights[static_cast<size_t>(c)];
-    if (std::isfinite(x) && !std::isfinite(storedValue(to.element, x)))
+  if (from.element != to.element)
+    if (std::string why = whyNotStored(to.element, weights.data(), to.dim);
+        !why.empty())
       return Status(TRC_MISMATCH, "table '" + to.name + "', row " +
-                                      std::to_string(row) + ", column " +
-                                      std::to_string(c) + " is " +
-                                      std::to_string(x) + ", too large for " +
-                                      elementName(to.element));
-  }
+                                      std::to_string(row) + ", " + why);
   encodeWeights(to.element, weights.data(), to.dim, out.data());
   std::memcpy(out.data() + begin, record + stateOffset(from.element, from.dim),
               state);

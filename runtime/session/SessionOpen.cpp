@@ -30,10 +30,6 @@ Session::open(const trc_open_options &options) {
     return Status(TRC_BAD_ARGUMENT,
                   "mode is " + std::to_string(options.mode) +
                       "; use TRC_TRAIN, TRC_EVAL or TRC_SERVE");
-  if (options.mode != TRC_TRAIN &&
-      ((options.flags & TRC_OPEN_FRESH) || options.init_from))
-    return Status(TRC_BAD_ARGUMENT,
-                  "TRC_OPEN_FRESH and init_from are for training");
   if (options.flags & ~static_cast<uint32_t>(TRC_OPEN_FRESH | TRC_OPEN_WARM))
     return Status(TRC_BAD_ARGUMENT,
                   "flags is " + std::to_string(options.flags) +
@@ -53,6 +49,16 @@ Session::open(const trc_open_options &options) {
                   "from names a checkpoint of this state; it does not go with "
                   "init_from or TRC_OPEN_FRESH");
   TRC_RETURN_IF_ERROR(session->openArtifact(options));
+  const bool serves = session->plan.serve;
+  if (options.mode == TRC_TRAIN && serves)
+    return Status(TRC_UNSUPPORTED,
+                  "model '" + session->plan.model +
+                      "' was compiled with --serve, without optimizers: open "
+                      "it with TRC_SERVE, or compile it without --serve");
+  if (options.mode != TRC_TRAIN &&
+      (options.init_from || (!serves && (options.flags & TRC_OPEN_FRESH))))
+    return Status(TRC_BAD_ARGUMENT,
+                  "TRC_OPEN_FRESH and init_from are for training");
   TRC_RETURN_IF_ERROR(session->openState(options));
   return Result<std::unique_ptr<Session>>(std::move(session));
 }
@@ -379,7 +385,10 @@ Status Session::openState(const trc_open_options &options) {
       options.state_dir ? options.state_dir : plan.model + ".state";
   if (folder.empty())
     return Status(TRC_BAD_ARGUMENT, "state_dir is empty");
-  Result<std::unique_ptr<StateDir>> dir = StateDir::open(folder, train, train);
+  // A model that serves may be looked at without any state.
+  const bool untrained = !train && (options.flags & TRC_OPEN_FRESH);
+  Result<std::unique_ptr<StateDir>> dir =
+      StateDir::open(folder, train, train || untrained);
   if (!dir.ok())
     return dir.takeStatus();
   state = std::move(*dir);
@@ -390,12 +399,13 @@ Status Session::openState(const trc_open_options &options) {
   if (options.init_from)
     TRC_RETURN_IF_ERROR(
         findInitSource(options.init_from, otherDir, other, otherMap));
-  if (options.flags & TRC_OPEN_FRESH)
+  if (train && (options.flags & TRC_OPEN_FRESH))
     TRC_RETURN_IF_ERROR(giveUpState());
   if (train)
     TRC_RETURN_IF_ERROR(removeGivenUp());
   std::optional<StateSource> source;
-  TRC_RETURN_IF_ERROR(findSource(options, source));
+  if (!untrained)
+    TRC_RETURN_IF_ERROR(findSource(options, source));
   sequence = state->lastSequence();
   if (other) {
     if (source)

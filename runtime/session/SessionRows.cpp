@@ -207,17 +207,20 @@ Status Session::writeRows(const char *name, const int64_t *rows, int64_t count,
   const TablePlan *table = nullptr;
   TRC_RETURN_IF_ERROR(
       forWriting("write_rows", name, rows, count, values, table));
-  for (int64_t i = 0; i < count * table->dim; ++i)
-    if (!std::isfinite(storedValue(table->element, values[i])))
+  for (int64_t i = 0; i < count; ++i) {
+    const float *row = values + i * table->dim;
+    int64_t column = 0;
+    while (column < table->dim && std::isfinite(row[column]))
+      ++column;
+    std::string why =
+        column < table->dim
+            ? "column " + std::to_string(column) + " is not finite"
+            : whyNotStored(table->element, row, table->dim, &column);
+    if (!why.empty())
       return Status::badInput(std::string("table '") + name + "', row " +
-                                  std::to_string(rows[i / table->dim]) +
-                                  ", column " + std::to_string(i % table->dim) +
-                                  (std::isfinite(values[i])
-                                       ? " is " + std::to_string(values[i]) +
-                                             ", too large for " +
-                                             elementName(table->element)
-                                       : " is not finite"),
-                              "", i / table->dim, i % table->dim, 0);
+                                  std::to_string(rows[i]) + ", " + why,
+                              "", i, column, 0);
+  }
   TRC_RETURN_IF_ERROR(quiet());
   return changeRows(*table, rows, count, [&](int64_t i, char *record) {
     encodeWeights(table->element, values + i * table->dim, table->dim, record);

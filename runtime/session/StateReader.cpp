@@ -152,8 +152,7 @@ Status StateReader::read(
       std::fill(record.begin(), record.end(), 0);
       init.fill(rows[i], t.dim, weights.data());
       // As a row would keep it.
-      for (float &w : weights)
-        w = storedValue(stored[static_cast<size_t>(table)], w);
+      roundWeights(stored[static_cast<size_t>(table)], weights.data(), t.dim);
       encodeWeights(t.element, weights.data(), t.dim, record.data());
       take(i, record.data());
     }

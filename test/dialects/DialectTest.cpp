@@ -275,17 +275,17 @@ TEST_F(DialectTest, BytecodeOfTheFutureIsRefused) {
   OwningOpRef<ModuleOp> module = parse("emb.tier @dram dram bytes 64");
   ASSERT_TRUE(module) << messages;
   std::string bytes = bytecodeOf(*module);
-  // A version is a varint: 2 is the byte 5, 3 is the byte 7.
+  // A version is a varint: 3 is the byte 7, 4 is the byte 9.
   bool refused = false;
   for (size_t i = 0; i < bytes.size() && !refused; ++i) {
-    if (bytes[i] != 5)
+    if (bytes[i] != 7)
       continue;
     std::string changed = bytes;
-    changed[i] = 7;
+    changed[i] = 9;
     messages.clear();
     OwningOpRef<ModuleOp> read = parse(changed);
     refused = !read &&
-              messages.find("dialect emb has version 3") != std::string::npos;
+              messages.find("dialect emb has version 4") != std::string::npos;
   }
   EXPECT_TRUE(refused);
 }
@@ -329,6 +329,8 @@ TEST_F(DialectTest, AttributesAnswerThroughInterfaces) {
   EXPECT_EQ(row("#emb.row<f32>"), 36);
   EXPECT_EQ(row("#emb.row<bf16>"), 18);
   EXPECT_EQ(row("#emb.row<i8, scale f16>"), 11);
+  EXPECT_EQ(row("#emb.row<i8, scale f16, bias f16>"), 13);
+  EXPECT_EQ(row("#emb.row<i4, scale f16, bias f16>"), 9);
   EXPECT_EQ(row("#emb.row<i4, scale f32>"), 9);
   auto kernel = [&](const char *text, plan::KernelKind kind) {
     return cast<plan::KernelConfigAttr>(parseAttribute(text, &context))

@@ -2,7 +2,7 @@
 
 Each seed makes a spec (tables shared by features, odd dims, all poolings, weights, types, optimizers, tiers, caches smaller than a
 batch, budgets at the smallest legal one, lookahead 0..8), compiles it and runs `verify --synthetic` for 20 steps with each CPU
-image. The seed is printed; `--seed S --count 1 --keep` reproduces one.
+image. One in three is compiled to serve as well, in a type of its own, and verified over its initial rows. The seed is printed; `--seed S --count 1 --keep` reproduces one.
 """
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import argparse
@@ -101,9 +101,10 @@ def make_spec(seed):
     return spec, rng.random() < 0.25  # the second: squeeze the budget to the smallest legal one
 
 
-def smallest_budget(folder):
+def smallest_budget(folder, *options):
     """The capacity that the compiler names when asked for an impossible one; one byte less must fail, it must pass."""
-    done = run(TERRACE, "compile", "model.yaml", "-o", "x", "--set", "memory.tiers.dram.capacity=1KiB", cwd=folder, ok=False)
+    done = run(TERRACE, "compile", "model.yaml", "-o", "x", "--set", "memory.tiers.dram.capacity=1KiB", *options,
+               cwd=folder, ok=False)
     if done.returncode == 0:
         return 1024
     match = re.search(r"smallest[^0-9]*([0-9]+) bytes", done.stderr)
@@ -112,29 +113,39 @@ def smallest_budget(folder):
     return int(match.group(1))
 
 
+def build(folder, exe, squeeze, *options):
+    """Compiles; with `squeeze` within the smallest budget that its own options allow."""
+    if squeeze:
+        budget = smallest_budget(folder, *options)
+        if budget > 1024:
+            less = run(TERRACE, "compile", "model.yaml", "-o", "x", "--set", f"memory.tiers.dram.capacity={budget - 1}B",
+                       *options, cwd=folder, ok=False)
+            if less.returncode == 0:
+                raise AssertionError(f"{budget - 1} bytes were said to be too few and passed")
+        options = (*options, "--set", f"memory.tiers.dram.capacity={budget}B")
+    run(TERRACE, "compile", "model.yaml", "-o", exe, *options, cwd=folder)
+
+
 def one(seed, steps, keep):
     spec, squeeze = make_spec(seed)
     with Folder() as folder:
         (folder / "model.yaml").write_text(json.dumps(spec))
-        options = []
-        if squeeze:
-            budget = smallest_budget(folder)
-            if budget > 1024:
-                less = run(TERRACE, "compile", "model.yaml", "-o", "x", "--set",
-                           f"memory.tiers.dram.capacity={budget - 1}B", cwd=folder, ok=False)
-                if less.returncode == 0:
-                    raise AssertionError(f"{budget - 1} bytes were said to be too few and passed")
-            options = ["--set", f"memory.tiers.dram.capacity={budget}B"]
-        run(TERRACE, "compile", "model.yaml", "-o", "model", *options, cwd=folder)
+        build(folder, "model", squeeze)
         reports = []
-        for cpu in ("x86-64-v3", "x86-64-v4"):
-            done = run("./model", "verify", "--synthetic", seed, "--steps", steps, "--cpu", cpu, cwd=folder, ok=False)
+        exes = ["./model"]
+        rng = random.Random(f"serve {seed}")  # of its own: the specs of seeds stay what they were
+        if rng.random() < 1 / 3:
+            dtype = rng.choice(["int8", "int8", "int4", "int4", "f16", "bf16", "f32"])
+            build(folder, "served", squeeze, "--serve", "--set", f"serve.dtype={dtype}")
+            exes.append("./served")
+        for exe, cpu in ((exe, cpu) for exe in exes for cpu in ("x86-64-v3", "x86-64-v4")):
+            done = run(exe, "verify", "--synthetic", seed, "--steps", steps, "--cpu", cpu, cwd=folder, ok=False)
             if "cannot run" in done.stderr and cpu == "x86-64-v4":
                 continue
             if done.returncode != 0:
                 if keep:
                     print((folder / "model.yaml").read_text())
-                raise AssertionError(f"{cpu}: {done.stdout}{done.stderr}")
+                raise AssertionError(f"{exe} {cpu}: {done.stdout}{done.stderr}")
             reports.append(done.stdout.strip().splitlines()[-1])
         return reports
 

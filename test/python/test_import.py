@@ -99,7 +99,7 @@ class ImportTest(Scratch):
         done = self.run_here("module.py:half")
         self.assertIn("dtype: f16", done.stdout)
         self.assertNotIn("FP16", done.stderr)
-        self.assertIn("INT8 tables are compiled later", done.stderr)
+        self.assertIn("INT8 tables are for serving only", done.stderr)
         done = subprocess.run([terrace.find_compiler(), "import-torchrec", "module.py:make"], text=True, capture_output=True,
                               env={**os.environ, "TERRACE_PYTHON": "/bin/false"})
         self.assertEqual(done.returncode, 3)

@@ -28,6 +28,7 @@ int runCompile(const CompileVerb &verb, bool json) {
   options.planFile = verb.plan;
   options.profileFile = verb.profile;
   options.dumpDir = verb.dumpDir;
+  options.serve = verb.serve;
   llvm::SmallVector<llvm::StringRef> cpus;
   llvm::StringRef(verb.cpus).split(cpus, ',', -1, /*KeepEmpty=*/false);
   for (llvm::StringRef cpu : cpus)

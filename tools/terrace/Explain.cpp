@@ -25,6 +25,7 @@ int runExplain(const ExplainVerb &verb, bool json) {
   driver::CompileOptions options;
   options.input = verb.spec.input();
   options.planFile = verb.plan;
+  options.serve = verb.serve;
   options.profileFile = verb.profile;
   driver::ExplainResult result = driver::explain(options);
   return show(result, json);

@@ -34,11 +34,13 @@ struct CompileVerb {
   SpecOptions spec;
   std::string emit = "exe";
   std::string output, plan, profile, dumpDir, cpus;
+  bool serve = false;
 };
 
 struct ExplainVerb {
   SpecOptions spec;
   std::string plan, profile;
+  bool serve = false;
 };
 
 struct DiffVerb {

@@ -233,6 +233,11 @@ int main(int argc, char **argv) {
                    "the file (default: stdout for text, else named after the "
                    "model)")
       ->type_name("FILE");
+  verb->add_flag(
+      "--serve", compile.serve,
+      "a model that predicts from a trained state and does not "
+      "train: no optimizer state, rows as serve.dtype says (int8 and "
+      "int4 too)");
   verb->add_option("--plan", compile.plan,
                    "a decision (--emit=decision) to follow instead of deciding")
       ->type_name("FILE");
@@ -244,7 +249,8 @@ int main(int argc, char **argv) {
       ->type_name("FOLDER");
   verb->add_option("--cpu", compile.cpus,
                    "images to build, separated by commas: x86-64-v3, "
-                   "x86-64-v4, native (default: target.arch of the spec)")
+                   "x86-64-v4, native (default: target.arch of the spec); or "
+                   "aarch64, as object code only")
       ->type_name("LIST");
   verb->callback([&] { code = runCompile(compile, json); });
 
@@ -253,6 +259,8 @@ int main(int argc, char **argv) {
       "explain",
       "where each table goes and why, what a step costs, what binds"));
   addSpecOptions(verb, explain.spec);
+  verb->add_flag("--serve", explain.serve,
+                 "the model that --serve compiles, without training");
   verb->add_option("--plan", explain.plan, "explains this decision instead")
       ->type_name("FILE");
   verb->add_option("--profile", explain.profile,

@@ -75,11 +75,16 @@ private:
       return table.emitError("table '")
              << table.getSymName()
              << "' has its home in memory and a cache in front of it";
-    if (!isa<FloatType>(table.getStateType().getRow().getElement()))
+    emb::RowAttr row = table.getStateType().getRow();
+    if (row.isQuantized() && facts.trains)
       return table.emitError("table '")
-             << table.getSymName() << "' stores rows as "
-             << table.getStateType().getRow().getElement()
-             << "; only f32, f16 and bf16 have kernels yet";
+             << table.getSymName() << "' stores rows as " << row.getElement()
+             << ", which are for serving only: a step that trains needs f32, "
+                "f16 or bf16";
+    if (row.isQuantized() && !(row.getBias() && row.getScale().isF16()))
+      return table.emitError("table '")
+             << table.getSymName() << "' has rows " << row
+             << "; kernels know a scale and a bias of f16";
     if (table.getIds() == emb::IdKind::Dynamic)
       return table.emitError("table '")
              << table.getSymName()
@@ -134,8 +139,11 @@ private:
       policy = placement.getPolicy() ? placement.getPolicy()
                                      : b.getStringAttr("lru");
     // Also for a table that no feature reads: a group has one.
-    std::string kernel =
-        updateConfig(table).getKernelName(plan::KernelKind::SegmentUpdate);
+    FlatSymbolRefAttr kernel;
+    if (facts.trains)
+      kernel = FlatSymbolRefAttr::get(
+          b.getContext(),
+          updateConfig(table).getKernelName(plan::KernelKind::SegmentUpdate));
     auto group = plan::GroupOp::create(
         b, op.getLoc(), b.getStringAttr("t_" + op.getSymName().str()),
         b.getArrayAttr({FlatSymbolRefAttr::get(op)}), record,
@@ -145,8 +153,7 @@ private:
         IntegerAttr(), policy, b.getI64IntegerAttr(rows),
         b.getDenseI64ArrayAttr({0}), b.getI64IntegerAttr(ids),
         b.getI64IntegerAttr(unique),
-        cached ? b.getI64IntegerAttr(unique) : IntegerAttr(),
-        FlatSymbolRefAttr::get(b.getContext(), kernel));
+        cached ? b.getI64IntegerAttr(unique) : IntegerAttr(), kernel);
     groups.push_back(group);
   }
 
@@ -192,7 +199,8 @@ private:
     for (const FeatureFacts &f : facts.features)
       make(gatherConfig(f), plan::KernelKind::GatherPool);
     for (const TableFacts &table : facts.tables)
-      make(updateConfig(table), plan::KernelKind::SegmentUpdate);
+      if (facts.trains)
+        make(updateConfig(table), plan::KernelKind::SegmentUpdate);
   }
 
   //--- The program ----------------------------------------------------------
@@ -232,7 +240,8 @@ private:
         if (group.isCached()) {
           rings.probe = makeRing(plan::RingRole::Probe, group);
           rings.staging = makeRing(plan::RingRole::Staging, group);
-          rings.writebuf = makeRing(plan::RingRole::WriteBuf, group);
+          if (facts.trains)
+            rings.writebuf = makeRing(plan::RingRole::WriteBuf, group);
         }
         rings.pooled = makeRing(plan::RingRole::Pooled, group);
       }
@@ -240,7 +249,9 @@ private:
     }
     if (!facts.dedups.empty())
       expandedRing = makeRing(plan::RingRole::Expanded);
-    gradsRing = makeRing(plan::RingRole::Grads);
+    // Of a head also the predictions.
+    if (facts.trains || !emb::DenseOp(facts.dense).isCaller())
+      gradsRing = makeRing(plan::RingRole::Grads);
   }
 
   StringAttr featureName(int f) {
@@ -287,13 +298,16 @@ private:
     for (auto [t, table] : llvm::enumerate(facts.tables))
       if (!table.features.empty() && groups[t].isCached())
         cached.push_back(int(t));
-    distances.assign(cached.size(), 1);
+    // Rows that never change are not stored: nothing to carry.
+    if (facts.trains)
+      distances.assign(cached.size(), 1);
     auto pipeline =
         plan::PipelineOp::create(b, loc, b.getDenseI64ArrayAttr(distances));
     Block *body = b.createBlock(&pipeline.getBody());
     Type token = plan::TokenType::get(b.getContext());
     for (int t : cached)
-      stored[t] = body->addArgument(token, loc);
+      if (facts.trains)
+        stored[t] = body->addArgument(token, loc);
 
     makeIds();
     for (auto [t, table] : llvm::enumerate(facts.tables))
@@ -307,7 +321,8 @@ private:
                             IntegerAttr());
     SmallVector<Value> tokens;
     for (int t : cached)
-      tokens.push_back(queued[t]);
+      if (facts.trains)
+        tokens.push_back(queued[t]);
     plan::YieldOp::create(b, loc, tokens);
   }
 
@@ -387,20 +402,25 @@ private:
       misses[t] = op.getMisses();
       victims[t] = op.getVictims();
     }
-    for (int t : cached)
+    ArrayRef<int> changing = facts.trains ? cached : ArrayRef<int>();
+    for (int t : changing)
       records[t] = plan::SpillOp::create(b, groups[t].getLoc(), buf, ref(t),
                                          victims[t], tableRings[t].writebuf,
                                          ValueRange(), lane, ahead);
     // Rows of the batches before are fetched from the write buffer or, once
     // their write was queued, from home: hence the two carried waits.
-    for (int t : cached)
+    for (int t : changing)
       queued[t] =
           plan::StoreOp::create(b, groups[t].getLoc(), token, ref(t),
                                 records[t], ValueRange{stored[t]}, lane, ahead);
-    for (int t : cached)
-      staged[t] = plan::FetchOp::create(b, groups[t].getLoc(), buf, ref(t),
-                                        misses[t], tableRings[t].staging,
-                                        ValueRange{stored[t]}, lane, ahead);
+    for (int t : cached) {
+      SmallVector<Value> after;
+      if (facts.trains)
+        after.push_back(stored[t]);
+      staged[t] =
+          plan::FetchOp::create(b, groups[t].getLoc(), buf, ref(t), misses[t],
+                                tableRings[t].staging, after, lane, ahead);
+    }
     for (int t : cached)
       rows[t] = plan::FillOp::create(b, groups[t].getLoc(),
                                      plan::RowsType::get(c), ref(t), pins[t],
@@ -450,6 +470,10 @@ private:
     for (auto [t, table] : llvm::enumerate(facts.tables)) {
       if (table.features.empty())
         continue;
+      if (!facts.trains) { // rows are let go with the batch
+        updated[int(t)] = go;
+        continue;
+      }
       SmallVector<Value> own, inverses;
       SmallVector<int32_t> index;
       for (int f : table.features) {
@@ -477,7 +501,10 @@ private:
     FlatSymbolRefAttr lane;
     IntegerAttr ahead;
     emb::DenseOp dense = facts.dense;
+    // One gradient per output, or what is predicted.
     SmallVector<Type> types(outputs.size(), buf);
+    if (!facts.trains)
+      types.resize(dense.isCaller() ? 0 : 1);
     if (dense.isCaller()) {
       Value handed = plan::HandoffOp::create(b, dense.getLoc(), token, outputs,
                                              ValueRange(), lane, ahead);
@@ -524,10 +551,13 @@ struct EmbToPlan : public terrace::impl::EmbToPlanBase<EmbToPlan> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     emb::StepOp training;
+    SmallVector<emb::StepOp> forward;
     for (auto step : module.getOps<emb::StepOp>()) {
       bool trains = !step.getBody().front().getOps<emb::UpdateOp>().empty();
-      if (!trains)
+      if (!trains) {
+        forward.push_back(step);
         continue;
+      }
       if (training) {
         step.emitError("is a second training step; programs of several "
                        "workers need the distributed exchange");
@@ -535,10 +565,16 @@ struct EmbToPlan : public terrace::impl::EmbToPlanBase<EmbToPlan> {
       }
       training = step;
     }
-    if (!training) {
-      module.emitError("has no step that trains; a plan program needs one");
+    if (!training && forward.size() != 1) {
+      if (forward.empty())
+        module.emitError("has no step; a plan program needs one");
+      else
+        forward[1].emitError("is a second step that does not train, and there "
+                             "is none that does");
       return signalPassFailure();
     }
+    if (!training)
+      training = forward.front(); // of a model that serves
     FailureOr<StepFacts> facts = StepFacts::of(training);
     if (failed(facts) || failed(ProgramBuilder(*facts, module).run()))
       return signalPassFailure();

@@ -18,13 +18,15 @@ def EmbToPlan : Pass<"emb-to-plan", "::mlir::ModuleOp"> {
     `index` tables need no translation.
 
     Must run after `emb-place`, since every table needs its home. Should be
-    followed by `plan-group`. Steps are consumed; tables and tiers stay. The
-    forward-only step has no program of its own: the runtime evaluates by
-    releasing batches of the training program.
+    followed by `plan-group`. Steps are consumed; tables and tiers stay. Beside
+    a step that trains the forward-only step has no program of its own: the
+    runtime evaluates by releasing batches of the training program. Alone, as
+    `--serve` imports it, it becomes a program that moves rows in only: without
+    spill, store and segment_update, and without the rings of what they write.
 
     Refuses, at the op: tables without a home, homes outside memory without a
-    cache, two caches, element types but f32, dynamic ids, steps of several
-    workers.
+    cache, two caches, quantised rows in a step that trains, dynamic ids, steps
+    of several workers.
   }];
   let dependentDialects = ["::terrace::plan::PlanDialect"];
 }

@@ -1,4 +1,4 @@
-//===- StepFacts.cpp - What a training step says about a model ------------===//
+//===- StepFacts.cpp - What a step says about a model ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -46,10 +46,11 @@ public:
         facts.dedups[feature.dedup].features.push_back(int(f));
     }
     for (TableFacts &table : facts.tables)
-      if (!table.features.empty() && !table.update)
+      if (facts.trains && !table.features.empty() && !table.update)
         return step.emitError("table '")
                << table.op.getSymName()
-               << "' is looked up but not updated; a plan program trains";
+               << "' is looked up but not updated; a plan program trains all "
+                  "tables or none";
     return std::move(facts);
   }
 
@@ -127,6 +128,7 @@ private:
       return update.emitError("table '")
              << table.getValue() << "' is updated twice in one step";
     t.update = update;
+    facts.trains = true;
     return success();
   }
 

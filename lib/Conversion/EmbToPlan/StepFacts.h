@@ -37,6 +37,7 @@ struct StepFacts {
   emb::StepOp step;
   emb::CheckOp check;
   emb::DenseOp dense;
+  bool trains = false; ///< else forward only: tables have no updates
   llvm::SmallVector<FeatureFacts> features; ///< in the spec's order
   llvm::SmallVector<TableFacts> tables;     ///< in module order
   llvm::SmallVector<DedupFacts> dedups;

@@ -59,11 +59,11 @@ public:
         return table.emitError("table '") << table.getSymName()
                                           << "' has dynamic ids, which have no "
                                              "runtime yet";
-      Type element = table.getStateType().getRow().getElement();
-      if (!isa<FloatType>(element))
+      emb::RowAttr row = table.getStateType().getRow();
+      if (row.isQuantized() && m.trains)
         return table.emitError("table '")
-               << table.getSymName() << "' is stored as " << element
-               << "; only f32, f16 and bf16 have kernels yet";
+               << table.getSymName() << "' is stored as " << row.getElement()
+               << ", which is for serving only";
     }
     for (plan::PlanStageOpInterface op : p.ops) {
       schedule::OpKind kind;
@@ -86,6 +86,8 @@ public:
     plan::ProgramOp program = m.program;
     json::Object o;
     o["format"] = 1;
+    if (!m.trains)
+      o["serve"] = true;
     o["model"] = text(emb::EmbDialect::kModel, *spec.model);
     o["terrace"] = TERRACE_VERSION;
     o["batch"] = m.shape.batch;

@@ -196,6 +196,7 @@ LogicalResult Reader::step() {
   }
   if (!step)
     return module.emitError("the module has no emb.step: nothing to plan");
+  p.serve = step.getBody().front().getOps<emb::UpdateOp>().empty();
   p.batch = step.getBatch();
   p.maxIds = step.getMaxIds();
   Block &body = step.getBody().front();

@@ -53,6 +53,8 @@ FailureOr<ProgramModel> ProgramModel::of(plan::ProgramOp program) {
       m.dedup = dedup;
     else if (isa<plan::CallOp>(op))
       m.head = true;
+    else if (isa<plan::SegmentUpdateOp>(op))
+      m.trains = true;
   }
   if (!m.ingest || !m.ingest.getFeatures())
     return program.emitError("has no plan.ingest that names the features");
@@ -64,6 +66,7 @@ FailureOr<ProgramModel> ProgramModel::of(plan::ProgramOp program) {
   m.shape.batch = int64_t(program.getBatch().value_or(0));
   m.shape.maxIds = int64_t(program.getMaxIds().value_or(0));
   m.shape.head = m.head;
+  m.shape.serve = !m.trains;
   m.shape.dedupGroups = m.dedup ? int(m.dedup.getGroups().size()) : 0;
   for (auto feature : m.ingest.getFeatures()->getAsRange<plan::FeatureAttr>()) {
     auto table = tableIndex.find(feature.getTable().getValue());

@@ -31,6 +31,7 @@ struct ProgramModel {
   plan::IngestOp ingest;
   plan::DedupOp dedup; ///< null where no bags are deduplicated
   bool head = false;
+  bool trains = false;                    ///< else forward only
   llvm::SmallVector<emb::TableOp> tables; ///< in module order
   llvm::SmallVector<emb::TierOp> tiers;
   llvm::SmallVector<plan::GroupOp> groups;

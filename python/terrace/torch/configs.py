@@ -176,7 +176,7 @@ def convert(configs, *, weighted=False, pooled=True, optimizer="rowwise_adagrad"
         if _types.get(word, "f32") != "f32":
             table["dtype"] = _types[word]
             if word.startswith("INT"):
-                notes.append(f"table '{config.name}': {word} tables are compiled later; f32, f16 and bf16 run today")
+                notes.append(f"table '{config.name}': {word} tables are for serving only: train in f32, f16 or bf16, then compile with --serve and serve.dtype")
         tables.append(table)
         pooling = _poolings.get(_word(getattr(config, "pooling", "SUM")) if pooled else "NONE")
         if pooling is None:

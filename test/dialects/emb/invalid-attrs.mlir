@@ -45,6 +45,12 @@ module attributes {x = #emb.row<f32, stochastic>} {}
 // expected-error @below {{rows of 'i8' are not rounded stochastically}}
 module attributes {x = #emb.row<i8, scale f16, stochastic>} {}
 // -----
+// expected-error @below {{scale and bias are of one type, not 'f16' and 'f32'}}
+module attributes {x = #emb.row<i8, scale f16, bias f32>} {}
+// -----
+// expected-error @below {{rows of 'f16' take no bias}}
+module attributes {x = #emb.row<f16, bias f16>} {}
+// -----
 // expected-error @below {{rows of 'i8' need a scale of f16 or f32}}
 module attributes {x = #emb.row<i8>} {}
 // -----

@@ -10,7 +10,7 @@
 !idsW = !emb.bags<8, max 32 x i64, checked, weighted>
 !uniq = !emb.bags<?, max 32 x i64, checked>
 !item = !emb.state<[1000, 4], #emb.row<f32>>
-!user = !emb.state<[100, 4], #emb.row<i8, scale f16>>
+!user = !emb.state<[100, 4], #emb.row<i8, scale f16, bias f16>>
 
 // Long types are written once, under names that say their sizes.
 // CHECK-DAG: !raw_8_max32 = !emb.bags<8, max 32 x i64, raw>
@@ -20,7 +20,7 @@
 // CHECK-DAG: !state_1000x4xf32 = !emb.state<[1000, 4], #emb.row<f32>>
 // CHECK-DAG: !state_100x3xf16 = !emb.state<[100, 3], #emb.row<f16>>
 // CHECK-DAG: !state_100x3xbf16 = !emb.state<[100, 3], #emb.row<bf16, stochastic>>
-// CHECK-DAG: !state_100x4xi8 = !emb.state<[100, 4], #emb.row<i8, scale f16>>
+// CHECK-DAG: !state_100x4xi8 = !emb.state<[100, 4], #emb.row<i8, scale f16, bias f16>>
 // CHECK: module attributes {
 // CHECK-SAME: emb.machine = #emb.machine<cpu "x86-64-v3", cores 2 gpu "sm_90" figures {nvme = {latency_s = 9.000000e-05 : f64}}>
 // CHECK-SAME: emb.model = "m", emb.numerics = "reassociate", emb.on_bad_grad = "skip", emb.on_bad_id = "drop", emb.seed = 7 : i64

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 using namespace terrace;
@@ -45,10 +46,19 @@ struct Batch {
     const int64_t words = config.weightWords() + 1;
     pitch = 4 * words;
     rows.resize(1 + tableRows * words - 1); // the last without padding
-    for (int64_t row = 0; row < tableRows; ++row)
+    for (int64_t row = 0; row < tableRows; ++row) {
+      char *to = reinterpret_cast<char *>(&rows[1 + row * words]);
+      if (config.isQuantized()) { // any bytes are numbers
+        _Float16 head[2] = {_Float16(randomFloat(random) / 16),
+                            _Float16(randomFloat(random))};
+        std::memcpy(to, head, 4);
+        for (int64_t i = 0; i < config.bytesOf(dim); ++i)
+          to[4 + i] = char(random());
+        continue;
+      }
       for (int64_t c = 0; c < dim; ++c)
-        storeWeight(config, reinterpret_cast<char *>(&rows[1 + row * words]), c,
-                    randomFloat(random));
+        storeWeight(config, to, c, randomFloat(random));
+    }
     for (uint32_t i = 0; i < tableRows; ++i)
       slots.push_back((i * 7 + 3) % tableRows);
     offsets.push_back(0);
@@ -122,7 +132,8 @@ void compare(const CompiledKernels &kernels, const KernelConfig &config,
 } // namespace
 
 TEST_P(GatherPool, EqualsTheNaiveLoop) {
-  for (Element element : {Element::F32, Element::F16, Element::BF16}) {
+  for (Element element :
+       {Element::F32, Element::F16, Element::BF16, Element::I8, Element::I4}) {
     std::vector<KernelConfig> configs = configsOf(GetParam(), element);
     auto kernels = CompiledKernels::compile(configs);
     ASSERT_TRUE(kernels);

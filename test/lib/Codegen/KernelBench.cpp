@@ -4,8 +4,9 @@
 //
 // gather_pool_128_sum over bags of 20 ids, from a table that fits the cache and
 // from one that does not, against the same loop written with AVX2 intrinsics:
-// once plain, once with the kernel's prefetch. Counters: nanoseconds a row and
-// bytes of rows a second. Run on an idle machine.
+// once plain, once with the kernel's prefetch; and the kernels of the narrower
+// types over as many rows. Counters: rows and bytes of rows a second. Run on an
+// idle machine.
 //
 //===----------------------------------------------------------------------===//
 #include "CompiledKernels.h"
@@ -18,12 +19,16 @@ using namespace terrace::codegen;
 using namespace terrace::test;
 
 namespace {
-constexpr int64_t dim = 128, bags = 10000, bagSize = 20, pitch = 4 * dim + 4;
+constexpr int64_t dim = 128, bags = 10000, bagSize = 20;
+
+/// Of a row and the 4 bytes that a row-wise optimizer adds.
+int64_t pitchOf(const KernelConfig &config) {
+  return 4 * config.weightWords() + 4;
+}
 
 struct Batch {
-  explicit Batch(int64_t tableBytes) : rows(tableBytes / 4) {
+  Batch(int64_t count, int64_t pitch) : rows(size_t(count * pitch / 4)) {
     std::mt19937 random(7);
-    const int64_t count = tableBytes / pitch;
     for (float &value : rows)
       value = float(random() % 1000);
     for (int64_t i = 0; i < bags * bagSize; ++i) {
@@ -69,8 +74,11 @@ byHand(const char *rows, int64_t pitch, const uint32_t *slots,
   }
 }
 
-void run(benchmark::State &state, trc_gather_pool_fn kernel) {
-  Batch batch(state.range(0) << 20);
+void run(benchmark::State &state, const KernelConfig &config,
+         trc_gather_pool_fn kernel) {
+  const int64_t pitch = pitchOf(config);
+  const int64_t whole = pitchOf(KernelConfig::gatherPool(dim, Pooling::Sum));
+  Batch batch((state.range(0) << 20) / whole, pitch);
   for (auto _ : state) {
     kernel(reinterpret_cast<const char *>(batch.rows.data()), pitch,
            batch.slots.data(), batch.x.data(), batch.offsets.data(), nullptr,
@@ -79,32 +87,40 @@ void run(benchmark::State &state, trc_gather_pool_fn kernel) {
   }
   const int64_t rows = state.iterations() * bags * bagSize;
   state.SetItemsProcessed(rows);
-  state.SetBytesProcessed(rows * dim * 4);
+  state.SetBytesProcessed(rows * 4 * config.weightWords());
 }
 } // namespace
 
 int main(int argc, char **argv) {
-  KernelConfig config = KernelConfig::gatherPool(dim, Pooling::Sum);
-  auto kernels = CompiledKernels::compile(config);
+  std::vector<KernelConfig> configs;
+  for (Element element :
+       {Element::F32, Element::F16, Element::BF16, Element::I8, Element::I4})
+    configs.push_back(
+        KernelConfig::gatherPool(dim, Pooling::Sum).stored(element));
+  auto kernels = CompiledKernels::compile(configs);
   if (!kernels)
     return 1;
-  auto add = [&](const std::string &name, trc_gather_pool_fn kernel) {
-    benchmark::RegisterBenchmark(
-        name.c_str(), [kernel](benchmark::State &state) { run(state, kernel); })
+  auto add = [&](const std::string &name, const KernelConfig &config,
+                 trc_gather_pool_fn kernel) {
+    benchmark::RegisterBenchmark(name.c_str(),
+                                 [config, kernel](benchmark::State &state) {
+                                   run(state, config, kernel);
+                                 })
         ->Arg(1)
         ->Arg(512)
         ->ArgName("MiB")
         ->Unit(benchmark::kMillisecond);
   };
   if (canRun(TRC_CPU_V3)) {
-    add("by hand, AVX2", byHand<false>);
-    add("by hand, AVX2, prefetch", byHand<true>);
+    add("by hand, AVX2", configs[0], byHand<false>);
+    add("by hand, AVX2, prefetch", configs[0], byHand<true>);
   }
-  for (const Image &image : allImages())
-    if (canRun(image.index))
-      add(config.name() + image.suffix,
-          reinterpret_cast<trc_gather_pool_fn>(
-              const_cast<void *>(kernels->find(config, image.index))));
+  for (const KernelConfig &config : configs)
+    for (const Image &image : allImages())
+      if (canRun(image.index))
+        add(config.name() + image.suffix, config,
+            reinterpret_cast<trc_gather_pool_fn>(
+                const_cast<void *>(kernels->find(config, image.index))));
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   return 0;

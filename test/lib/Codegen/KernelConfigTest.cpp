@@ -30,6 +30,10 @@ TEST(KernelConfig, SpellsNamesAsTheArtifactDoes) {
   EXPECT_EQ(
       KernelConfig::gatherPool(16, Pooling::Max).stored(Element::F16).name(),
       "gather_pool_16_f16_max");
+  EXPECT_EQ(KernelConfig::gatherPool(5, Pooling::Sum, true)
+                .stored(Element::I4)
+                .name(),
+            "gather_pool_5_i4_sum_weighted");
   EXPECT_EQ(KernelConfig::segmentUpdate(16, Optimizer::Sgd, true)
                 .stored(Element::BF16, true)
                 .name(),
@@ -59,10 +63,14 @@ TEST(KernelConfig, ParseIsTheInverseOfName) {
                                                     false, clip));
     }
   }
-  for (size_t i = 0, wide = configs.size(); i < wide; ++i)
+  for (size_t i = 0, wide = configs.size(); i < wide; ++i) {
     for (Element element : {Element::F16, Element::BF16})
       configs.push_back(configs[i].stored(
           element, configs[i].kind == KernelKind::SegmentUpdate && i % 2));
+    if (configs[i].kind == KernelKind::GatherPool)
+      for (Element element : {Element::I8, Element::I4})
+        configs.push_back(configs[i].stored(element));
+  }
   for (const KernelConfig &config : configs) {
     auto parsed = KernelConfig::parse(config.name());
     ASSERT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError());
@@ -92,6 +100,7 @@ TEST(KernelConfig, RefusesOtherNamesAndSaysWhy) {
         Case{"segment_update_16_sgd_decay_decay", "is not one of"},
         Case{"segment_update_16_sgd_clip_decay", "is not one of"},
         Case{"segment_update_16_sgd_stochastic", "f32 is never rounded"},
+        Case{"segment_update_16_i8_sgd", "rows of i8 are never updated"},
         Case{"segment_update_16_f32_sgd", "'f32_sgd' is not one of"},
         Case{"gather_pool_16_f16_sum_stochastic", "is not one of"},
         Case{"segment_update_16_ftrl_decay", "ftrl takes no such decay"},

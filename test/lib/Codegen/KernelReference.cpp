@@ -24,6 +24,16 @@ float terrace::test::loadWeight(const KernelConfig &config, const char *row,
                                 int64_t column) {
   if (config.element == Element::F32)
     return loadFloat(row, column);
+  if (config.isQuantized()) {
+    _Float16 scale, bias;
+    std::memcpy(&scale, row, 2);
+    std::memcpy(&bias, row + 2, 2);
+    const bool wide = config.element == Element::I8;
+    unsigned byte = uint8_t(row[4 + (wide ? column : column / 2)]);
+    unsigned number = wide ? byte : column % 2 ? byte >> 4 : byte & 15;
+    // The product is exact in f64, and the sum: one rounding.
+    return float(double(scale) * number + double(bias));
+  }
   uint16_t bits;
   std::memcpy(&bits, row + 2 * column, 2);
   if (config.element == Element::BF16) {

@@ -158,7 +158,8 @@ void compare(const CompiledKernels &kernels, const KernelConfig &config,
         const auto *at = reinterpret_cast<const char *>(&rows[1 + row * width]);
         for (int64_t c = 0; c < config.dim; ++c)
           floats.push_back(loadWeight(config, at, c));
-        for (int64_t c = 0; c < (config.elementBytes() == 4 ? 0 : words); ++c)
+        for (int64_t c = 0; c < (config.element == Element::F32 ? 0 : words);
+             ++c)
           floats[1 + row * width + c] = 0;
       }
       return floats;

@@ -69,7 +69,7 @@ TEST(SpecExecutable, EachLimitIsLocated) {
   std::string table = "terrace: 1\n" + memory +
                       "features:\n- {name: a, table: {rows: 10, dim: 4, ";
   expectIn(refusal(table + "dtype: int8}}\n"),
-           "m.yaml:4:46: error: table 'a': dtype 'int8'");
+           "m.yaml:4:46: error: table 'a': dtype 'int8' is for serving only");
   expectIn(refusal(table + "ids: dynamic}}\n"),
            "m.yaml:4:44: error: table 'a': ids 'dynamic'");
   expectIn(refusal("terrace: 1\n" + memory +
@@ -80,6 +80,29 @@ TEST(SpecExecutable, EachLimitIsLocated) {
                    "batch: {size: 1000000}\nfeatures:\n- {name: a, max_ids: "
                    "100000, table: {rows: 10, dim: 4}}\n"),
            "the sum of all features' bounds, is too large");
+}
+
+// Every table takes the type, and none keeps state.
+TEST(SpecExecutable, Serving) {
+  std::string text = "terrace: 1\n" + memory +
+                     "features:\n- {name: a, table: {rows: 10, dim: 4, "
+                     "rounding: stochastic, dtype: f16, init: {kind: normal, "
+                     "std: ";
+  Parsed near = parse(text + "0.1}}}\nserve: {dtype: int8}\n");
+  ASSERT_TRUE(near.spec) << near.errors();
+  EXPECT_TRUE(checkExecutable(*near.spec, near.diagnostics));
+  Spec served = forServing(*near.spec);
+  EXPECT_TRUE(checkExecutable(served, near.diagnostics)) << near.errors();
+  EXPECT_EQ(served.tables[0].dtype, DType::Int8);
+  EXPECT_EQ(served.tables[0].rounding, Rounding::Nearest);
+  EXPECT_EQ(served.tables[0].optimizer.kind, OptimizerKind::Sgd);
+  EXPECT_EQ(near.spec->tables[0].dtype, DType::F16);
+
+  Parsed far = parse(text + "1e4}}}\nserve: {dtype: int4}\n");
+  ASSERT_TRUE(far.spec) << far.errors();
+  EXPECT_FALSE(checkExecutable(forServing(*far.spec), far.diagnostics));
+  expectIn(far.errors(), "keeps a row's smallest value in f16, but init "
+                         "reaches beyond 65504");
 }
 
 // A template is one place in the file, though a thousand tables use it.

@@ -147,6 +147,7 @@ head: {kind: dlrm, label: "null", loss: bce, bottom_mlp: [4, 3], top_mlp: [8, 1]
   rank: 6}, optimizer: {kind: adagrad, lr: 0.25}}
 train: {epochs: 3, eval_every: 2.5%, metrics: [ne, auc], checkpoint: {every: 2h, keep: 7},
   lr_schedule: {warmup_steps: 1, decay_start: 2, decay_steps: 3, decay_power: 0.5, end_scale: 0.25}, stop: {auc: 0.9, ne: 0.5}}
+serve: {dtype: int8}
 data: {path: [a.tsv, "b*.tsv"], session: s, time: t, list_sep: ";", on_bad_row: skip, shuffle: {buffer: 10, seed: 3},
   eval: {path: [v.tsv, w.tsv]}}
 memory: {tiers: [{name: h, kind: hbm, capacity: 1.5GiB, per: worker}, {name: d, kind: dram, capacity: 1000MB},
@@ -183,6 +184,7 @@ plan: {lookahead: 8, place: [{tables: "[tu]", home: n, cache: {h: 1KiB, d: 12345
                            "label: \"null\"",
                            "eval_every: 2.5%",
                            "stop: {auc: 0.9, ne: 0.5}",
+                           "serve: {dtype: int8}",
                            "capacity: 1536MiB",
                            "per: worker",
                            "drive_writes_per_day: 0.3",

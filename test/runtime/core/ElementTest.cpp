@@ -4,6 +4,7 @@
 //
 // Every 16-bit pattern there and back, and roundings against _Float16, which
 // the compiler's library converts. Random rounding of the reference is even.
+// Quantised rows equal the reference's and stay within what the page bounds.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Element.h"
@@ -12,8 +13,10 @@
 
 #include "gtest/gtest.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 using namespace trc;
 
@@ -54,6 +57,11 @@ TEST(Element, EveryPatternComesBack) {
   }
 }
 
+static float storedValue(Element element, float x) {
+  roundWeights(element, &x, 1);
+  return x;
+}
+
 TEST(Element, RoundsToNearestEven) {
   SplitMix random(5);
   auto check = [](float x) {
@@ -80,6 +88,86 @@ TEST(Element, RoundsToNearestEven) {
   for (float x : {65504.0f, 65519.0f, 65520.0f, 65536.0f, 0x1p-25f, 0x1.01p-25f,
                   0x1p-24f, 3.4e38f, 1e-45f, 0.0f, -0.0f})
     check(x);
+}
+
+/// Rows of very different sizes and offsets.
+static std::vector<float> randomRow(SplitMix &random, int64_t dim) {
+  std::vector<float> row(static_cast<size_t>(dim));
+  auto unit = [&] {
+    return static_cast<double>(random.next() >> 11) * 0x1p-52 - 1;
+  };
+  double spread = std::ldexp(1.0, static_cast<int>(random.below(30)) - 20);
+  double offset =
+      unit() * std::ldexp(1.0, static_cast<int>(random.below(20)) - 10);
+  for (float &x : row)
+    x = static_cast<float>(unit() * spread + offset);
+  if (random.below(8) == 0)
+    std::fill(row.begin(), row.end(), row[0]);
+  return row;
+}
+
+TEST(Quantize, EqualsTheReferenceAndStaysNear) {
+  SplitMix random(11);
+  for (Element element : {Element::i8, Element::i4})
+    for (int i = 0; i < 20000; ++i) {
+      int64_t dim = static_cast<int64_t>(1 + random.below(40));
+      std::vector<float> row = randomRow(random, dim), ours = row, theirs = row;
+      ASSERT_EQ(whyNotStored(element, row.data(), dim), "");
+      roundWeights(element, ours.data(), dim);
+      reference::roundRow(element == Element::i8 ? reference::Storage::I8
+                                                 : reference::Storage::I4,
+                          theirs.data(), dim);
+      double most = element == Element::i8 ? 255 : 15;
+      double low = *std::min_element(row.begin(), row.end());
+      double high = *std::max_element(row.begin(), row.end());
+      // Half of a place; or, at the ends, what f16 moved the bias and the
+      // places by (docs/numerics.md).
+      double ends =
+          std::max(std::fabs(low), high - low) * 0x1.1p-11 + most * 0x1p-24;
+      double bound = std::max(0.501 * (high - low) / most, 0.0) + 2 * ends +
+                     std::max(std::fabs(low), std::fabs(high)) * 0x1p-22;
+      for (size_t c = 0; c < row.size(); ++c) {
+        ASSERT_EQ(bitsOf(ours[c]), bitsOf(theirs[c])) << i << " " << c;
+        ASSERT_LE(std::fabs(static_cast<double>(ours[c]) - row[c]), bound)
+            << elementName(element) << " " << row[c] << " in " << low << " .. "
+            << high;
+      }
+    }
+}
+
+TEST(Quantize, KeepsFbgemmsBytes) {
+  // Scale 1, bias -2: FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf in numbers,
+  // scale and bias in front.
+  const float row[5] = {-2, 13, 0.5f, 1.5f, 7};
+  char record[12];
+  encodeWeights(Element::i4, row, 5, record);
+  const unsigned char want[12] = {0x00, 0x3c, 0x00, 0xc0, 0xf0, 0x42, 0x09};
+  for (int i = 0; i < 7; ++i)
+    EXPECT_EQ(static_cast<unsigned char>(record[i]), want[i]) << i;
+  EXPECT_EQ(record[7], 0); // up to a multiple of 4
+  float back[5];
+  decodeWeights(Element::i4, record, 5, back);
+  EXPECT_EQ(back[1], 13);
+  EXPECT_EQ(back[2], 0); // 2.5 is halfway: to even
+  EXPECT_EQ(back[3], 2); // 3.5 too
+}
+
+TEST(Quantize, SaysWhatDoesNotFit) {
+  float row[3] = {1, 2, 3};
+  EXPECT_EQ(whyNotStored(Element::i8, row, 3), "");
+  row[1] = NAN;
+  EXPECT_NE(whyNotStored(Element::i8, row, 3).find("column 1 is"),
+            std::string::npos);
+  row[1] = -INFINITY;
+  EXPECT_NE(whyNotStored(Element::i4, row, 3).find("column 1 is -inf"),
+            std::string::npos);
+  row[1] = -65520; // the bias would be infinite
+  EXPECT_NE(whyNotStored(Element::i4, row, 3), "");
+  row[1] = -65519;
+  EXPECT_EQ(whyNotStored(Element::i4, row, 3), "");
+  row[1] = 1e6f; // 1e6 / 15 is no f16, 1e6 / 255 is one
+  EXPECT_NE(whyNotStored(Element::i4, row, 3), "");
+  EXPECT_EQ(whyNotStored(Element::i8, row, 3), "");
 }
 
 TEST(Element, StochasticRoundingIsEvenOnAverage) {

@@ -28,7 +28,7 @@ emb.step @train batch 8 max_ids 8 worker 0 of 1 {
 !a = !emb.state<[40, 4], #emb.row<i8, scale f16>>
 emb.tier @dram dram bytes 1000000
 emb.tier @disk nvme bytes 1000000 path "x.store"
-// expected-error @below {{table 'a' stores rows as 'i8'; only f32, f16 and bf16 have kernels yet}}
+// expected-error @below {{table 'a' stores rows as 'i8', which are for serving only: a step that trains needs f32, f16 or bf16}}
 emb.table @a : !a ids index optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0> placement #emb.placement<home = @dram>
 emb.step @train batch 8 max_ids 8 worker 0 of 1 {
   %s = emb.scalar "lr_scale" : f32
@@ -90,5 +90,5 @@ emb.step @train batch 8 max_ids 8 worker 0 of 2 {
 
 // -----
 
-// expected-error @below {{has no step that trains; a plan program needs one}}
+// expected-error @below {{has no step; a plan program needs one}}
 module {}

@@ -125,3 +125,39 @@ emb.step @train batch 8 max_ids 8 worker 0 of 1 {
   %ua = emb.update %sa scale %s pool [sum] bags [%c0] grads(%g) : !a3, f32, [!ids3], (tensor<8x3xf32>)
   emb.commit [@a] (%ua) : !a3
 }
+
+// -----
+
+// A model that serves: rows come in and are never stored, so that there is no spill, no store, no update, and no ring of what
+// they would write; the head's predictions need one. The slots hold quantised rows without optimizer state.
+
+// CHECK: plan.group @t_a [@a] #plan.record<5 x i4, state 0, header 8, slot 8, store 16> home @disk cache @dram retained 3 policy "lru" rows 40 bases [0] occurrences 8 unique 8 miss 8{{$}}
+// CHECK: plan.kernel @gather_pool_5_i4_sum gather_pool <5 x i4>
+// CHECK-NOT: segment_update
+// CHECK-LABEL: plan.program @serve worker 0 of 1 batch 8 max_ids 8
+// CHECK-NOT: role writebuf
+// CHECK: role grads
+// CHECK: plan.pipeline {
+// CHECK: %[[PINS:.*]], %[[MISS:.*]], %{{.*}} = plan.probe @t_a
+// CHECK-NEXT: %[[GOT:.*]] = plan.fetch @t_a %[[MISS]]
+// CHECK-NEXT: %[[ROWS:.*]] = plan.fill @t_a %[[PINS]] from %[[GOT]]
+// CHECK-NEXT: %[[P:.*]] = plan.gather_pool @t_a rows %[[ROWS]]
+// CHECK-NEXT: %[[Y:.*]] = plan.call @fm(%{{.*}}, %[[P]])
+// CHECK-NEXT: %[[H:.*]] = plan.handoff(%[[Y]])
+// CHECK-NEXT: %[[GO:.*]] = plan.resume after(%[[H]])
+// CHECK-NEXT: plan.unpin @t_a %[[ROWS]] after(%[[GO]])
+!raw = !emb.bags<8, max 8 x i64, raw>
+!ids = !emb.bags<8, max 8 x i64, checked>
+!a = !emb.state<[40, 5], #emb.row<i4, scale f16, bias f16>>
+emb.tier @dram dram bytes 1000000
+emb.tier @disk nvme bytes 1000000 path "x.store"
+emb.table @a : !a ids index optimizer #emb.sgd<lr = 0.0> init #emb.constant<0.0> placement #emb.placement<home = @disk, cache = @dram, retained = 3, policy = "lru">
+emb.step @serve batch 8 max_ids 8 worker 0 of 1 {
+  %n = emb.samples : index
+  %y = emb.feature "label" : tensor<8xf32>
+  %r0 = emb.feature "fa" index 0 : !raw
+  %c0 = emb.check %r0 in [@a] on_bad_id "error" : !raw -> !ids
+  %sa = emb.state @a : !a
+  %p0 = emb.lookup sum %sa[%c0] : !a, !ids -> tensor<8x5xf32>
+  %p = emb.dense @fm(%n, %p0, %y) : (index, tensor<8x5xf32>, tensor<8xf32>) -> tensor<8xf32>
+}

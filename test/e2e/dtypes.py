@@ -11,6 +11,7 @@ import struct
 
 from harness import BUILD, Folder, TERRACE, expect, run
 from resume import write_data
+from abi import Error, OpenOptions
 
 STEPS = 120
 
@@ -34,19 +35,6 @@ def spec(name, dtype, rounding):
 def predictions(folder, exe, state):
     run(f"./{exe}", "predict", "--state", state, "--out", f"{state}.txt", cwd=folder)
     return [float(line.split()[0]) for line in (folder / f"{state}.txt").read_text().splitlines()]
-
-
-class Error(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_uint32), ("status", ctypes.c_int32), ("sample", ctypes.c_int64),
-                ("position", ctypes.c_int64), ("value", ctypes.c_int64), ("feature", ctypes.c_char * 128),
-                ("message", ctypes.c_char * 1024)]
-
-
-class OpenOptions(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_uint32), ("mode", ctypes.c_int32), ("artifact_path", ctypes.c_char_p),
-                ("artifact", ctypes.c_void_p), ("state_dir", ctypes.c_char_p), ("flags", ctypes.c_uint32),
-                ("threads", ctypes.c_uint32), ("from", ctypes.c_char_p), ("init_from", ctypes.c_char_p),
-                ("cpu", ctypes.c_char_p), ("log", ctypes.c_void_p), ("log_user", ctypes.c_void_p)]
 
 
 def as_stored(dtype, x):
