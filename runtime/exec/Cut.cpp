@@ -76,8 +76,17 @@ Status GroupRuntime::drainCut() {
     }
     if (!n)
       return Status();
-    TRC_RETURN_IF_ERROR(storePiece(p, n));
+    TRC_RETURN_IF_ERROR(storePending(p, n));
   }
+}
+
+/// Training goes on where a store was full: what was not stored stays pending,
+/// as the cut after this one is to store it. (A cache's rows stay dirty.)
+Status GroupRuntime::storePending(Piece &p, uint32_t n) {
+  Status s = storePiece(p, n);
+  for (uint32_t i = 0; !s.ok() && !cache && i < n; ++i)
+    cutRows.set(p.rows[i]);
+  return s;
 }
 
 void GroupRuntime::endCut() {
@@ -110,7 +119,7 @@ Status GroupRuntime::preserve(const uint32_t *slots, const uint32_t *rows,
       }
     }
     if (n)
-      TRC_RETURN_IF_ERROR(storePiece(p, n));
+      TRC_RETURN_IF_ERROR(storePending(p, n));
   }
   return Status();
 }

@@ -237,7 +237,8 @@ TEST_F(CrashFolderTest, CheckpointsSurviveAPowerLossAtEveryOperation) {
     CrashFolder folder(root.string(), &power);
     returned = begun = 0;
     Status s = story();
-    EXPECT_EQ(s.ok(), n == 0) << s.message();
+    // Removing what the last prune left over may fail: all had returned then.
+    EXPECT_TRUE(n == 0 ? s.ok() : !s.ok() || returned == 5) << s.message();
     if (n == 0)
       operations = power.operations();
     crashes(
