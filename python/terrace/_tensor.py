@@ -190,3 +190,27 @@ class Pointers:
                 tensor.strides = numbers_at
                 numbers_at += ndim * 8
             addresses[i] = tensors_at + i * size
+
+
+class Pointer:
+    """The DLTensor of one array of at most two dimensions, used again by each call: most of what a call would cost is making one."""
+
+    def __init__(self):
+        self._tensor, self._numbers = _abi.DLTensor(device_type=_abi.CPU, lanes=1), (c_int64 * 4)()
+        self._shape_at = ctypes.addressof(self._numbers)
+        self._at = (c_void_p * 1)(ctypes.addressof(self._tensor))
+        self.pointers = ctypes.addressof(self._at)
+
+    def __len__(self):
+        return 1
+
+    def to(self, seen):
+        """At a view of at most two dimensions; the caller keeps it while the call lasts."""
+        tensor, numbers, ndim = self._tensor, self._numbers, len(seen.shape)
+        tensor.data, tensor.ndim, tensor.code, tensor.bits = seen.address, ndim, seen.code, seen.bits
+        numbers[0:ndim] = seen.shape
+        tensor.shape, tensor.strides = self._shape_at, None
+        if seen.strides is not None:
+            numbers[2:2 + ndim] = seen.strides
+            tensor.strides = self._shape_at + 16
+        return self

@@ -93,6 +93,7 @@ class Session:
         self._recalls = weakref.WeakSet()  # prefetchers, which may hold submitted batches
         self._owners = weakref.WeakSet()  # collections, which may hold a batch that nobody wants any more
         self._stats_lock = threading.Lock()
+        self._mine = threading.local()  # structs that a thread's calls use again
         if from_checkpoint == "newest":
             from_checkpoint = _newest_of_one_moment(self.state)
 
@@ -261,14 +262,20 @@ class Session:
         KeyedJaggedTensors have; the cost does not grow with the number of features.
         """
         values, offsets = _tensor.ids(values, "values"), _tensor.ids(offsets, "offsets")
-        keys = np.ascontiguousarray(keys, np.int32)
-        if keys.shape != (len(self.features), ):
-            raise BadArgument(f"keys has shape {list(keys.shape)}; model '{self.model}' has {len(self.features)} features")
-        if samples < 0 or (offsets.shape[0] - 1) % max(1, samples):
-            raise BadArgument(f"{offsets.shape[0]} offsets for {samples} samples; keys * samples + 1 are needed")
-        batch = _abi.KeyedBatch(struct_size=ctypes.sizeof(_abi.KeyedBatch), key_count=self._key_count(offsets, samples, keys),
-                                keys=keys.ctypes.data, values=values.address, offsets=offsets.address, value_count=values.shape[0],
-                                value_bits=values.bits, offset_bits=offsets.bits, samples=samples)
+        mine = self._mine.__dict__
+        batch, known = mine.get("keyed") or (_abi.KeyedBatch(struct_size=ctypes.sizeof(_abi.KeyedBatch)), None)
+        if keys is not known:
+            keys = np.ascontiguousarray(keys, np.int32)
+            if keys.shape != (len(self.features), ):
+                raise BadArgument(f"keys has shape {list(keys.shape)}; model '{self.model}' has {len(self.features)} features")
+            batch.keys = keys.ctypes.data
+            mine["keyed"] = batch, keys
+        ends, = offsets.shape
+        if samples < 0 or (ends - 1) % max(1, samples):
+            raise BadArgument(f"{ends} offsets for {samples} samples; keys * samples + 1 are needed")
+        batch.key_count = (ends - 1) // samples if samples else int(keys.max(initial=-1)) + 1
+        batch.values, batch.value_bits, (batch.value_count, ) = values.address, values.bits, values.shape
+        batch.offsets, batch.offset_bits, batch.samples = offsets.address, offsets.bits, samples
         if self._weighted:
             seen = _tensor.floats(weights, "weights")
             if seen.shape != values.shape:
@@ -280,10 +287,6 @@ class Session:
             return _tensor.view(ids[ends[0]:ends[-1]], "values"), _tensor.view(ends - ends[0], "offsets")
 
         return self._queue(self._library.trc_submit_keyed, batch, samples, bag)
-
-    @staticmethod
-    def _key_count(offsets, samples, keys):
-        return (offsets.shape[0] - 1) // samples if samples else int(keys.max(initial=-1)) + 1
 
     def _queue(self, function, batch, samples, bag):
         """bag(i): views of values and offsets of a feature, for those whose ids are counted."""
@@ -308,7 +311,7 @@ class Session:
             made = out if out is not None else (np.empty(samples, np.float32), np.empty(samples, np.float32))[:2 if logits else 1]
             views = [_tensor.view(t, name, writable=True) for t, name in zip(made, ("predictions", "logits"))]
         elif _tensor.is_array(out):
-            made, views = out, [_tensor.view(out, "output of all features", writable=True)]
+            made, views = out, _tensor.view(out, "output of all features", writable=True)
         else:
             made = out
             if made is None:
@@ -317,7 +320,7 @@ class Session:
                 _tensor.view(t, f"output of feature '{f.name}'", writable=True)
                 for t, f in zip(self._ordered(made, "outputs"), self.features)
             ]
-        arguments = _tensor.Pointers(views)
+        arguments = self._pointers("output", views)
         try:
             self._call(self._library.trc_forward, ticket, arguments.pointers, len(arguments))
         except BaseException as error:
@@ -327,6 +330,16 @@ class Session:
         if self.head is not None and out is None:
             return made if logits else made[0]
         return made
+
+    def _pointers(self, role, views):
+        """views: a list of them, or one, for which the thread in the role has a struct of its own."""
+        if isinstance(views, list) or len(views.shape) > 2:
+            return _tensor.Pointers(views if isinstance(views, list) else [views])
+        mine = self._mine.__dict__
+        pointer = mine.get(role)
+        if pointer is None:
+            pointer = mine[role] = _tensor.Pointer()
+        return pointer.to(views)
 
     def backward(self, ticket, gradients=None, *, grad_scale=1.0, weight_gradients=None):
         """Applies the step. Without a head: one gradient per feature, shaped as its output; a dict by name or a list; or one for all, as out.
@@ -340,7 +353,8 @@ class Session:
             if self.head is None:
                 raise BadArgument("the model has no head: pass the gradient of each feature's output")
         elif _tensor.is_array(gradients):
-            arguments, count = _tensor.Pointers([_tensor.view(gradients, "gradient of all features")]), 1
+            view = _tensor.view(gradients, "gradient of all features")
+            arguments, count = self._pointers("gradient", view), 1
         else:
             views = [
                 _tensor.view(t, f"gradient of feature '{f.name}'")

@@ -146,6 +146,7 @@ class _Collection(nn.Module):
                               f"{'EmbeddingCollection' if self._pooled else 'EmbeddingBagCollection'}")
         self._dims = [f.dim for f in infos]
         self._total = sum(self._dims)
+        self._names = [o.name for o in outputs]
         self._weighted = [(o, f) for o, f in zip(outputs, infos) if f.weights is not None]
 
     # -- TorchRec's view ----------------------------------------------------------------------------------------------------------------
@@ -316,7 +317,7 @@ class EmbeddingBagCollection(_Collection):
 
     def forward(self, features, ticket=None):
         bags, (whole, ) = self._run(features, ticket)
-        names = [o.name for o in self._outputs]
+        names = self._names
         if isinstance(features, dict):
             return dict(zip(names, torch.split(whole, self._dims, dim=1)))
         return tensors.keyed(bags.source, names, self._dims, whole)

@@ -4,6 +4,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 Inputs are told apart by their methods, so that TorchRec is not imported for them. Where the input is TorchRec's, so is the output.
 """
+import itertools
 import sys
 
 import torch
@@ -15,10 +16,7 @@ class KeyedTensor:
     """Outputs of several features side by side; the part of TorchRec's KeyedTensor that models use."""
 
     def __init__(self, keys, length_per_key, values):
-        self._keys, self._lengths, self._values = list(keys), list(length_per_key), values
-        self._offsets = [0]
-        for length in self._lengths:
-            self._offsets.append(self._offsets[-1] + length)
+        self._keys, self._lengths, self._values = keys, length_per_key, values
 
     def keys(self):
         return self._keys
@@ -30,14 +28,15 @@ class KeyedTensor:
         return self._lengths
 
     def offset_per_key(self):
-        return self._offsets
+        return list(itertools.accumulate(self._lengths, initial=0))
 
     def key_dim(self):
         return 1
 
     def __getitem__(self, key):
         i = self._keys.index(key)
-        return self._values[:, self._offsets[i]:self._offsets[i + 1]]
+        begin = sum(self._lengths[:i])
+        return self._values[:, begin:begin + self._lengths[i]]
 
     def to_dict(self):
         return dict(zip(self._keys, torch.split(self._values, self._lengths, dim=1)))
@@ -47,7 +46,7 @@ def keyed(source, keys, lengths, values):
     """A KeyedTensor of the kind that goes with the input `source`."""
     if type(source).__module__.startswith("torchrec."):
         return sys.modules["torchrec.sparse.jagged_tensor"].KeyedTensor(keys=list(keys), length_per_key=list(lengths), values=values)
-    return KeyedTensor(keys, lengths, values)
+    return KeyedTensor(list(keys), list(lengths), values)
 
 
 def jagged(source, values, lengths, weights=None):
