@@ -54,8 +54,8 @@ def workload(name, scale):
     return [max(3, int(min(r, 400000) * scale)) for r in W1_ROWS], W1_BAGS, 128, 2048
 
 
-def batches(torch, rows, bags, samples, count):
-    generator = torch.Generator().manual_seed(1)
+def batches(torch, rows, bags, samples, count, seed=1):
+    generator = torch.Generator().manual_seed(seed)
     made = []
     for _ in range(count):
         values = torch.cat([torch.randint(0, r, (samples * b, ), generator=generator) for r, b in zip(rows, bags)])
@@ -168,15 +168,20 @@ def steps(torch, name, options, folder):
 def stalls(torch, options, folder):
     from terrace.torch import prefetch
     rows, bags, dim, samples = [int(200000 * options.scale)] * 4, [2] * 4, 64, 512
-    data = batches(torch, rows, bags, samples, 40)
-    for batch in data:  # three of four ids are from the first thirtieth of their table, which the cache holds
-        hot = torch.rand(len(batch.values())) < 0.75
-        batch.values()[hot] //= 30
+    count = 40
+
+    def epoch(seed):  # three of four ids are from the first thirtieth of their table, which the cache holds; the others are new
+        data = batches(torch, rows, bags, samples, count, seed)
+        for batch in data:
+            hot = torch.rand(len(batch.values())) < 0.75
+            batch.values()[hot] //= 30
+        return data
+
     gradient = torch.randn(samples, dim * len(rows)) / 100
     mlp = torch.nn.Sequential(torch.nn.Linear(dim * len(rows), 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 1024))
     found = {}
     for name in ("plain", "prefetch"):
-        ebc = collection(rows, bags, dim, samples, {"home": "disk", "cache": {"dram": "20MiB"}}, os.path.join(folder, name), 3)
+        ebc = collection(rows, bags, dim, samples, {"home": "disk", "cache": {"dram": "10MiB"}}, os.path.join(folder, name), 3)
         ids = samples * bags[0]
         for begin in range(0, rows[0], ids):  # rows that were never written are not read: each once
             part = torch.arange(begin, begin + ids).remainder(rows[0])
@@ -184,7 +189,8 @@ def stalls(torch, options, folder):
             whole = ebc({f"t{i}": bag for i in range(len(rows))})
             sum(out.sum() for out in whole.values()).backward()
         found[name] = ebc, Clock(ebc.session), []
-    for _ in range(options.rounds):
+    for round_ in range(options.rounds):
+        data = epoch(round_)
         for name, (ebc, clock, taken) in found.items():
             loop = prefetch(data, ebc) if name == "prefetch" else ((b, None) for b in data)
             clock.waiting, begin = 0.0, time.perf_counter()
@@ -192,8 +198,8 @@ def stalls(torch, options, folder):
                 out = ebc(batch, ticket=ticket).values()
                 mlp(out.detach()).sum().backward()  # what the dense part takes meanwhile
                 out.backward(gradient)
-            taken.append(((time.perf_counter() - begin) / len(data) * 1e3, clock.waiting / len(data) * 1e3))
-    print(f"\nstalls: {len(rows)} tables x {rows[0]:,} rows x {dim} on NVMe, cache 20 MiB, batch {samples}; median of {options.rounds} epochs")
+            taken.append(((time.perf_counter() - begin) / count * 1e3, clock.waiting / count * 1e3))
+    print(f"\nstalls: {len(rows)} tables x {rows[0]:,} rows x {dim} on NVMe, cache 10 MiB, batch {samples}; median of {options.rounds} epochs")
     print(f"{'':24} {'ms/step':>9} {'waiting in forward':>20}")
     for name, (_, _, taken) in found.items():
         print(f"{name:24} {statistics.median(t for t, _ in taken):9.2f} {statistics.median(w for _, w in taken):16.2f} ms")
