@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cache/HugeArray.h"
+#include "runtime/core/HugeArray.h"
 #include "runtime/cache/Policy.h"
 
 using namespace trc;

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cache/HugeArray.h"
+#include "runtime/core/HugeArray.h"
 #include "runtime/cache/Policy.h"
 
 #include <algorithm>

@@ -225,14 +225,15 @@ trc::testTransfers(const std::string &name, char *buffer,
   if (fd < 0)
     return Status(TRC_UNSUPPORTED,
                   "cannot test " + name + ": " + std::strerror(errno));
-  std::memset(buffer, 0x5a, 512);
+  constexpr int32_t bytes = testTransferBytes;
+  std::memset(buffer, 0x5a, bytes);
   int32_t result = transfer(fd, true);
-  if (result == 512) {
-    std::memset(buffer, 0, 512);
+  if (result == bytes) {
+    std::memset(buffer, 0, bytes);
     result = transfer(fd, false);
   }
   ::close(fd);
-  if (result == 512 && buffer[0] == 0x5a && buffer[511] == 0x5a)
+  if (result == bytes && buffer[0] == 0x5a && buffer[bytes - 1] == 0x5a)
     return {};
   return Status(TRC_UNSUPPORTED,
                 name + " moves no bytes here: " +

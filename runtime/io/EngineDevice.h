@@ -96,7 +96,9 @@ private:
   std::thread engine;
 };
 
-/// Writes 512 bytes to a file in memory and reads them back with `transfer`
+constexpr size_t testTransferBytes = 512;
+
+/// Writes so many bytes to a file in memory and reads them back with `transfer`
 /// (bytes moved or -errno). An engine that passes does move bytes here.
 Status
 testTransfers(const std::string &name, char *buffer,

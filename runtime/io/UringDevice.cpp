@@ -12,6 +12,7 @@
 
 #include "runtime/io/EngineDevice.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <liburing.h>
@@ -180,21 +181,25 @@ void UringDevice::attach(uint32_t file) {
 
 /// One ring polls for all its files or for none: a ring without takes over.
 void UringDevice::leavePolling() {
+  while (inFlight() > refused.size()) { // what else is under way
+    io_uring_submit_and_wait(&current.ring, 1);
+    reap();
+  }
+  // The new ring's test moves bytes through the first transfer's buffer, and
+  // that may be one of those which wait here.
+  std::vector<char> kept(buffers.base(), buffers.base() + testTransferBytes);
   uint32_t file = request(refused[0]).file;
-  Ring next; // first, so that a failure changes nothing
+  Ring next;
   Status s = setUpRing(next, false,
                        "; no polled completions: the device of '" +
                            files.info(file).path + "' cannot");
+  std::copy(kept.begin(), kept.end(), buffers.base());
   if (!s.ok()) {
     std::vector<uint32_t> failed;
     failed.swap(refused);
     for (uint32_t slot : failed)
       finish(slot, -EOPNOTSUPP);
     return;
-  }
-  while (inFlight() > refused.size()) { // what else is under way
-    io_uring_submit_and_wait(&current.ring, 1);
-    reap();
   }
   io_uring_queue_exit(&current.ring);
   current = next;

@@ -18,7 +18,8 @@ using namespace trc;
 
 namespace {
 
-constexpr uint64_t sliceRows = 1 << 18, aheadRows = 32;
+/// A slice stays in the CPU's cache.
+constexpr uint64_t sliceRows = 1 << 16, aheadRows = 32;
 /// Numbers of moves files that leave room to count on.
 constexpr uint64_t largestNumber = uint64_t(1) << 62;
 
@@ -199,7 +200,6 @@ Status RowStore::Impl::loadImage(const Image &image, bool isCurrent,
   for (slice.begin = 0; slice.begin < options.rows; slice.begin = slice.end) {
     slice.end = std::min<uint64_t>(options.rows, slice.begin + sliceRows);
     slice.places.assign(slice.end - slice.begin, 0);
-    slice.lives.assign(slice.end - slice.begin, 0);
     for (size_t i = 0; i < sections.size(); ++i) {
       bool dense = i % 2 == 0 && readers[i / 2]->header().dense;
       TRC_RETURN_IF_ERROR(sections[i].below(
@@ -210,6 +210,8 @@ Status RowStore::Impl::loadImage(const Image &image, bool isCurrent,
           }));
     }
     const bool moved = !movesSections.empty();
+    if (moved)
+      slice.lives.assign(slice.end - slice.begin, 0);
     for (uint64_t i = 0; moved && i < slice.places.size(); ++i)
       if (slice.places[i])
         slice.lives[i] = named[layout.segmentOf(slice.places[i] - 1)];

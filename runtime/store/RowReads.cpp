@@ -234,8 +234,8 @@ void RowStore::start(ReadBatch &batch) { impl->startItems(batch, false); }
 /// Copies what lies in place, in parts on several threads; gives the others.
 void RowStore::Impl::readInPlace(const ReadBatch &batch,
                                  std::vector<BatchItem> &others) {
-  MappedRows::Gather gather{location.get(), options.rows, options.payloadBytes,
-                            batch.rows,     batch.out,    batch.pitch};
+  MappedRows::Gather gather{&location[0], options.rows, options.payloadBytes,
+                            batch.rows,   batch.out,    batch.pitch};
   std::mutex merge;
   auto part = [&](uint32_t begin, uint32_t end) {
     mapped.copy(gather, begin, end, [&](const uint32_t *left, uint32_t n) {

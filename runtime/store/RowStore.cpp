@@ -111,7 +111,8 @@ Result<std::unique_ptr<RowStore>> RowStore::open(Device &device,
     TRC_RETURN_IF_ERROR(openSuperblocks(device, o, s.files));
     s.layout = StoreLayout(g, o.storeBytes, std::move(bases));
     s.mapped = MappedRows(device, s.layout, s.files);
-    s.location.reset(new std::atomic<uint32_t>[o.rows]());
+    if (!s.location.allocate(o.rows))
+      throw std::bad_alloc();
     s.changedRows = RowMarks(o.rows);
     s.segments.resize(g.segments);
     s.freeSegments = g.segments;

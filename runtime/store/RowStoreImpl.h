@@ -14,6 +14,7 @@
 #ifndef TERRACE_RUNTIME_STORE_ROWSTOREIMPL_H
 #define TERRACE_RUNTIME_STORE_ROWSTOREIMPL_H
 
+#include "runtime/core/HugeArray.h"
 #include "runtime/store/IndexFile.h"
 #include "runtime/store/MappedRows.h"
 #include "runtime/store/RowStore.h"
@@ -150,7 +151,7 @@ struct RowStore::Impl {
 
   // Rows. Locations are place + 1, 0: never written; written with the mutex
   // held, released, read from anywhere.
-  std::unique_ptr<std::atomic<uint32_t>[]> location;
+  HugeArray<std::atomic<uint32_t>> location;
   std::atomic<uint64_t> writtenRows{0};
   RowMarks changedRows; // since the last cut
   uint64_t changedCount = 0;

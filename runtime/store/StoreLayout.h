@@ -9,6 +9,7 @@
 #ifndef TERRACE_RUNTIME_STORE_STORELAYOUT_H
 #define TERRACE_RUNTIME_STORE_STORELAYOUT_H
 
+#include "runtime/core/HugeArray.h"
 #include "runtime/store/StoreGeometry.h"
 
 #include <algorithm>
@@ -134,7 +135,7 @@ private:
 
   Divider divide;
   uint32_t perSegment = 0;
-  std::vector<uint64_t> words;
+  std::vector<uint64_t, HugeAllocator<uint64_t>> words;
 };
 
 /// A mark per row.
@@ -157,7 +158,7 @@ public:
   void clearWord(uint64_t i) { words[i] = 0; }
 
 private:
-  std::vector<uint64_t> words;
+  std::vector<uint64_t, HugeAllocator<uint64_t>> words;
 };
 
 } // namespace trc

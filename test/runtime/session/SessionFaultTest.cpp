@@ -255,7 +255,8 @@ TEST_F(SessionFault, LostWritesEndTheSessionAndSayWhere) {
     trc_status status = train(s, m, 6);
     if (status == TRC_OK)
       status = checkpoint(s, "lost");
-    EXPECT_EQ(c.code, status) << s.error.message;
+    // The call that waited for it, or the first one after it.
+    EXPECT_TRUE(status == c.code || status == TRC_POISONED) << s.error.message;
     for (const char *part : c.parts)
       EXPECT_NE(nullptr, std::strstr(s.error.message, part))
           << part << " is not in: " << s.error.message;

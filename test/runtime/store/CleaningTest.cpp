@@ -178,7 +178,7 @@ TEST(Cleaning, RecordsMoveTwiceInOneGroup) {
         break;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    EXPECT_EQ(f.store->counters().segmentsCleaned, segments);
+    EXPECT_GE(f.store->counters().segmentsCleaned, segments);
   };
   auto churned = range(0, each), sparse = range(300, 300 + each);
   // Segments 0 to 7: only the last one is of use.

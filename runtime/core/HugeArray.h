@@ -6,18 +6,20 @@
 // are never touched take no memory. Fails with false instead of throwing.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TERRACE_RUNTIME_CACHE_HUGEARRAY_H
-#define TERRACE_RUNTIME_CACHE_HUGEARRAY_H
+#ifndef TERRACE_RUNTIME_CORE_HUGEARRAY_H
+#define TERRACE_RUNTIME_CORE_HUGEARRAY_H
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <sys/mman.h>
 #include <type_traits>
 
 namespace trc {
 
 template <typename T> class HugeArray {
-  static_assert(std::is_trivial_v<T>);
+  // Zero bytes are a T already: made by no constructor, ended by none.
+  static_assert(std::is_trivially_destructible_v<T>);
 
 public:
   HugeArray() = default;
@@ -51,6 +53,35 @@ private:
   uint64_t bytes = 0;
 };
 
+/// For vectors: huge pages where they are large.
+template <typename T> struct HugeAllocator {
+  using value_type = T;
+  HugeAllocator() = default;
+  template <typename U> HugeAllocator(const HugeAllocator<U> &) {}
+
+  T *allocate(size_t count) {
+    const size_t bytes = count * sizeof(T), page = size_t(2) << 20;
+    if (bytes < 2 * page)
+      return static_cast<T *>(::operator new(bytes));
+    void *p = ::operator new(bytes, std::align_val_t(page));
+    madvise(p, bytes, MADV_HUGEPAGE);
+    return static_cast<T *>(p);
+  }
+  void deallocate(T *p, size_t count) {
+    const size_t bytes = count * sizeof(T), page = size_t(2) << 20;
+    if (bytes < 2 * page)
+      ::operator delete(p);
+    else
+      ::operator delete(p, std::align_val_t(page));
+  }
+  template <typename U> bool operator==(const HugeAllocator<U> &) const {
+    return true;
+  }
+  template <typename U> bool operator!=(const HugeAllocator<U> &) const {
+    return false;
+  }
+};
+
 } // namespace trc
 
-#endif // TERRACE_RUNTIME_CACHE_HUGEARRAY_H
+#endif // TERRACE_RUNTIME_CORE_HUGEARRAY_H
