@@ -1,6 +1,6 @@
 """A training step from PyTorch: ours, FBGEMM's TBE, and EmbeddingBag with a sparse optimizer, in one process, interleaved.
 
-`layer` is what Python adds: the part of our step that is spent outside the runtime's calls. `stalls` trains tables on NVMe with and without
+`bare calls` are the same steps of the same session through the C ABI, with all structs made before: what Python adds is the difference. `stalls` trains tables on NVMe with and without
 prefetch: how long forward waits for rows. Everything is f32; each step is forward, and backward with a gradient that is at hand.
 """
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -101,10 +101,10 @@ def torch_step(torch, rows, dim):
 
 
 class Clock:
-    """Time inside the runtime's calls."""
+    """Time in forward, which waits for rows."""
 
     def __init__(self, session):
-        self.inside, self.waiting = 0.0, 0.0
+        self.waiting = 0.0
         call, forward = session._call, session._library.trc_forward
 
         def timed(function, *arguments):
@@ -112,10 +112,8 @@ class Clock:
             try:
                 return call(function, *arguments)
             finally:
-                spent = time.perf_counter() - begin
-                self.inside += spent
                 if function is forward:
-                    self.waiting += spent
+                    self.waiting += time.perf_counter() - begin
 
         session._call = timed
 
@@ -130,39 +128,66 @@ def collection(rows, bags, dim, samples, place, state, lookahead):
                                   plan={"lookahead": lookahead, "place": [{"tables": "*", **place}]})
 
 
+def bare_step(torch, session, data, gradient):
+    """The calls alone; what they take and give lies ready."""
+    import ctypes
+
+    from terrace import _abi, _tensor
+    library, handle, error, ticket = session._library, session._handle, _abi.error_struct(), ctypes.c_uint64()
+    keys = (ctypes.c_int32 * len(session.features))(*range(len(session.features)))
+    batches, keep = {}, []
+    for batch in data:
+        values, offsets = batch.values(), batch.offsets()
+        batches[id(batch)] = _abi.KeyedBatch(struct_size=ctypes.sizeof(_abi.KeyedBatch), key_count=len(keys), keys=ctypes.addressof(keys),
+                                             values=values.data_ptr(), offsets=offsets.data_ptr(), value_count=len(values), value_bits=64,
+                                             offset_bits=64, samples=batch.stride())
+        keep.append((values, offsets))
+    out = torch.empty_like(gradient)
+    to, of = _tensor.Pointers([_tensor.view(out, "out")]), _tensor.Pointers([_tensor.view(gradient, "gradient")])
+    options = _abi.BackwardOptions(struct_size=ctypes.sizeof(_abi.BackwardOptions), grad_scale=1.0)
+    keep.append((keys, out))
+
+    def step(batch, _):
+        if (library.trc_submit_keyed(handle, ctypes.byref(batches[id(batch)]), ctypes.byref(ticket), ctypes.byref(error))
+                or library.trc_forward(handle, ticket.value, to.pointers, 1, ctypes.byref(error))
+                or library.trc_backward(handle, ticket.value, of.pointers, 1, ctypes.byref(options), ctypes.byref(error))):
+            _abi.raise_error(-1, error)
+
+    step.keep = keep
+    return step
+
+
 def steps(torch, name, options, folder):
     rows, bags, dim, samples = workload(name, options.scale)
     data = batches(torch, rows, bags, samples, 4)
     gradient = torch.randn(samples, dim * len(rows)) / 100
     ebc = collection(rows, bags, dim, samples, {"home": "dram"}, os.path.join(folder, name), 0)
-    clock = Clock(ebc.session)
 
     def ours(batch, gradient):
         ebc(batch).values().backward(gradient)
 
-    variants = {"terrace": ours, "FBGEMM TBE": fbgemm_step(torch, rows, dim), "EmbeddingBag + Adagrad": torch_step(torch, rows, dim)}
-    times, layer = {}, []
+    variants = {"terrace": ours, "terrace, bare calls": bare_step(torch, ebc.session, data, gradient), "FBGEMM TBE": fbgemm_step(torch, rows, dim), "EmbeddingBag + Adagrad": torch_step(torch, rows, dim)}
+    times = {}
     for round_ in range(options.rounds + 1):  # the first one warms up
         for variant, step in variants.items():
             for batch in data if step else ():
                 if sum(times.get(variant, ())) > options.seconds * 1e3:
                     break  # slow: fewer steps tell as much
-                inside, begin = clock.inside, time.perf_counter()
+                begin = time.perf_counter()
                 step(batch, gradient)
                 spent = time.perf_counter() - begin
                 if not round_ and spent > options.seconds / 4:
                     break
                 if round_:
                     times.setdefault(variant, []).append(spent * 1e3)
-                    if step is ours:
-                        layer.append((spent - (clock.inside - inside)) / spent * 100)
     ids = samples * sum(bags)
     print(f"\n{name}: {len(rows)} tables, {sum(rows):,} rows x {dim}, batch {samples}, {ids:,} ids; median of up to {options.rounds * len(data)} steps")
     print(f"{'':24} {'ms/step':>9} {'spread':>19} {'M ids/s':>9}")
     for variant, taken in times.items():
         median = statistics.median(taken)
         print(f"{variant:24} {median:9.2f} {min(taken):9.2f}..{max(taken):8.2f} {ids / median / 1e3:9.2f}")
-    print(f"{'layer of Python':24} {statistics.median(layer):8.2f}% {min(layer):8.2f}%..{max(layer):7.2f}%")
+    ours, bare = statistics.median(times["terrace"]), statistics.median(times["terrace, bare calls"])
+    print(f"{'layer of Python':24} {(ours - bare) / ours * 100:8.2f}%")
 
 
 def stalls(torch, options, folder):

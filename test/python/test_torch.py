@@ -84,6 +84,35 @@ class TorchTest(Scratch):
         ebc(batch(np.random.default_rng(2)))["cart"]._base.sum().backward()  # one number, expanded
         self.assertEqual(seen["grad"].stride(), (0, 0))
 
+    def test_outputs_that_are_held_are_left_alone(self):
+        ebc = self.collection()
+        rng = np.random.default_rng(12)
+        ebc.eval()
+
+        def look(hold):
+            out = ebc(batch(rng))["cart"]
+            return hold(out), out.clone()
+
+        held = [look(hold) for hold in (lambda t: t, lambda t: t[1:], lambda t: t.numpy(), lambda t: t.untyped_storage(), lambda t: t.detach())]
+        for _ in range(3):
+            ebc(batch(rng))
+        for what, copy in held:
+            if isinstance(what, torch.UntypedStorage):
+                continue
+            what = torch.as_tensor(what)
+            self.assertTrue(torch.equal(what, copy[-len(what):]))
+        del held, what, copy
+        first = ebc(batch(rng))["cart"].data_ptr()
+        self.assertEqual(first, ebc(batch(rng))["cart"].data_ptr())  # nobody held it
+        ebc.train()
+        a, b = ebc(batch(rng))["cart"], None
+        kept, loss = a.detach().clone(), a.square().sum()  # the graph holds it
+        del a
+        loss.backward(retain_graph=False)
+        b = ebc(batch(rng))["cart"]
+        self.assertEqual(kept.shape, b.shape)
+        b.sum().backward()
+
     def test_evaluation_changes_nothing(self):
         ebc = self.collection()
         data = batch(np.random.default_rng(3))

@@ -57,6 +57,28 @@ class _Call:
         return of_weights
 
 
+_uses = getattr(torch._C, "_storage_Use_Count", None)
+
+
+class _Spare:
+    """Memory for outputs that is used again once nobody holds them: megabytes of new pages a step cost more than all the rest of the layer.
+
+    A storage whose only user is this object has no tensor, array or graph over it. Where torch does not tell, every step has new memory.
+    """
+
+    def __init__(self):
+        self._storage = None
+
+    def tensor(self, shape):
+        storage, size = self._storage, 4 * shape[0] * shape[1]
+        if storage is not None and storage.nbytes() == size and _uses(storage._cdata) == 1:
+            return torch.empty(0, dtype=torch.float32).set_(storage, 0, shape)
+        made = torch.empty(shape, dtype=torch.float32)
+        if _uses and size:
+            self._storage = made.untyped_storage()
+        return made
+
+
 class _Batch:
     scale = None  # the factor that the session has
     live = None  # (ticket, weak reference to its call) of the forward that had no backward yet
@@ -128,6 +150,7 @@ class _Collection(nn.Module):
         self.grad_scale = 1.0
         # Changes with each batch; nn.Module's own attributes are slow to set.
         self._batch = _Batch()
+        self._spare = _Spare()
         self._made = {}  # keys of a batch -> which are the outputs'
         self.session._owners.add(self)
 
@@ -309,7 +332,7 @@ class EmbeddingBagCollection(_Collection):
         return self._configs
 
     def _allocate(self, samples, rows):
-        whole = torch.empty((samples, self._total), dtype=torch.float32)
+        whole = self._spare.tensor((samples, self._total))
         return [whole], whole
 
     def _split(self, gradients):
