@@ -9,8 +9,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cache/GroupCache.h"
-#include "runtime/core/HugeArray.h"
 #include "runtime/cache/Policy.h"
+#include "runtime/core/HugeArray.h"
 
 #include <algorithm>
 #include <atomic>

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/core/HugeArray.h"
 #include "runtime/cache/Policy.h"
+#include "runtime/core/HugeArray.h"
 
 using namespace trc;
 

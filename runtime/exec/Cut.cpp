@@ -29,10 +29,15 @@ struct GroupRuntime::Piece {
   std::vector<const char *> payloads;
 };
 
+/// Training goes on where a store was full: what was not stored stays pending,
+/// as the cut after this one is to store it. (A cache's rows stay dirty.)
 Status GroupRuntime::storePiece(Piece &p, uint32_t n) {
   for (uint32_t i = 0; i < n; ++i)
     p.payloads[i] = row(p.slots[i]);
-  return store->append(p.rows.data(), n, p.payloads.data());
+  Status s = store->append(p.rows.data(), n, p.payloads.data());
+  for (uint32_t i = 0; !s.ok() && !cache && i < n; ++i)
+    cutRows.set(p.rows[i]);
+  return s;
 }
 
 /// Between two updates.
@@ -76,17 +81,8 @@ Status GroupRuntime::drainCut() {
     }
     if (!n)
       return Status();
-    TRC_RETURN_IF_ERROR(storePending(p, n));
+    TRC_RETURN_IF_ERROR(storePiece(p, n));
   }
-}
-
-/// Training goes on where a store was full: what was not stored stays pending,
-/// as the cut after this one is to store it. (A cache's rows stay dirty.)
-Status GroupRuntime::storePending(Piece &p, uint32_t n) {
-  Status s = storePiece(p, n);
-  for (uint32_t i = 0; !s.ok() && !cache && i < n; ++i)
-    cutRows.set(p.rows[i]);
-  return s;
 }
 
 void GroupRuntime::endCut() {
@@ -119,7 +115,7 @@ Status GroupRuntime::preserve(const uint32_t *slots, const uint32_t *rows,
       }
     }
     if (n)
-      TRC_RETURN_IF_ERROR(storePending(p, n));
+      TRC_RETURN_IF_ERROR(storePiece(p, n));
   }
   return Status();
 }

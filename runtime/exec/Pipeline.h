@@ -117,7 +117,6 @@ struct GroupRuntime {
 private:
   struct Piece;
   Status storePiece(Piece &p, uint32_t n);
-  Status storePending(Piece &p, uint32_t n);
 };
 
 /// A batch in flight. Fields are written by one op and read by ops that wait
