@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/exec/KeyedBatch.h"
 
+#include "runtime/exec/Ints.h"
+
 using namespace trc;
 
 static Status bad(const std::string &what) {
@@ -13,12 +15,10 @@ static Status bad(const std::string &what) {
 
 Status trc::slicesOf(const trc_keyed_batch &batch, const Plan &plan,
                      trc_bags *bags) {
-  if (batch.value_bits != 32 && batch.value_bits != 64)
-    return bad("value_bits is " + std::to_string(batch.value_bits) +
-               "; use 32 or 64");
-  if (batch.offset_bits != 32 && batch.offset_bits != 64)
-    return bad("offset_bits is " + std::to_string(batch.offset_bits) +
-               "; use 32 or 64");
+  if (!isWidth(batch.value_bits))
+    return bad(badWidth("value_bits", batch.value_bits));
+  if (!isWidth(batch.offset_bits))
+    return bad(badWidth("offset_bits", batch.offset_bits));
   if (batch.samples < 0 || batch.samples > plan.batch)
     return bad(std::to_string(batch.samples) + " samples; 0 .. " +
                std::to_string(plan.batch) + " were compiled for");
@@ -30,14 +30,10 @@ Status trc::slicesOf(const trc_keyed_batch &batch, const Plan &plan,
   if (!batch.keys && batch.key_count < plan.features.size())
     return bad(std::to_string(batch.key_count) + " keys; the model has " +
                std::to_string(plan.features.size()) + " features");
-  auto offset = [&](int64_t i) {
-    return batch.offset_bits == 64
-               ? static_cast<const int64_t *>(batch.offsets)[i]
-               : static_cast<const int32_t *>(batch.offsets)[i];
-  };
-  const int64_t total = offset(batch.key_count * batch.samples);
-  if (offset(0) != 0 || total != batch.value_count)
-    return bad("offsets go from " + std::to_string(offset(0)) + " to " +
+  const Ints offsets = {batch.offsets, batch.offset_bits == 64};
+  const int64_t total = offsets[batch.key_count * batch.samples];
+  if (offsets[0] != 0 || total != batch.value_count)
+    return bad("offsets go from " + std::to_string(offsets[0]) + " to " +
                std::to_string(total) + "; 0 to the " +
                std::to_string(batch.value_count) + " values is needed");
   for (size_t f = 0; f < plan.features.size(); ++f) {
@@ -48,7 +44,7 @@ Status trc::slicesOf(const trc_keyed_batch &batch, const Plan &plan,
                  std::to_string(key) + "; there are " +
                  std::to_string(batch.key_count));
     const int64_t at = key * batch.samples;
-    const int64_t first = offset(at), last = offset(at + batch.samples);
+    const int64_t first = offsets[at], last = offsets[at + batch.samples];
     if (first < 0 || last < first || last > batch.value_count)
       return Status::badInput(
           "feature '" + feature.name + "': its bags go from " +

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/core/FloatBits.h"
 #include "runtime/core/Hash.h"
+#include "runtime/exec/Ints.h"
 #include "runtime/exec/Pipeline.h"
 
 #include <cmath>
@@ -19,16 +20,6 @@
 using namespace trc;
 
 namespace {
-
-/// Offsets or values of either width.
-struct Ints {
-  const void *data;
-  bool wide;
-  int64_t operator[](int64_t i) const {
-    return wide ? static_cast<const int64_t *>(data)[i]
-                : static_cast<const int32_t *>(data)[i];
-  }
-};
 
 Ints offsetsIn(const trc_bags &bags) {
   return {bags.offsets, bags.offset_bits == 64};
@@ -55,12 +46,10 @@ static Status checkFeature(const FeaturePlan &f, const trc_bags &bags,
   auto bad = [&](const std::string &what) {
     return Status(TRC_BAD_ARGUMENT, "feature '" + f.name + "': " + what);
   };
-  if (bags.value_bits != 32 && bags.value_bits != 64)
-    return bad("value_bits is " + std::to_string(bags.value_bits) +
-               "; use 32 or 64");
-  if (bags.offset_bits != 32 && bags.offset_bits != 64)
-    return bad("offset_bits is " + std::to_string(bags.offset_bits) +
-               "; use 32 or 64");
+  if (!isWidth(bags.value_bits))
+    return bad(badWidth("value_bits", bags.value_bits));
+  if (!isWidth(bags.offset_bits))
+    return bad(badWidth("offset_bits", bags.offset_bits));
   if (!bags.offsets)
     return bad("offsets is null; an array of samples + 1 is needed");
   if (bags.value_count < 0 || (bags.value_count > 0 && !bags.values))
