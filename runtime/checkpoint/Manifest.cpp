@@ -2,14 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The checksum is over the text without it; nlohmann prints keys sorted and
-// doubles so that they read back exactly, so printing again gives those bytes.
-//
 //===----------------------------------------------------------------------===//
 #include "runtime/checkpoint/Manifest.h"
-#include "runtime/core/FloatBits.h"
 
-#include "runtime/store/Crc32c.h"
+#include "runtime/checkpoint/SealedJson.h"
+#include "runtime/core/FloatBits.h"
 
 #include <nlohmann/json.hpp>
 
@@ -82,100 +79,89 @@ std::string Manifest::toText() const {
                            {"extents", extents},
                            {"index", g.index}});
   }
-  std::string body = j.dump(1);
-  j["crc32c"] = crc32c(0, body.data(), body.size());
-  return j.dump(1) + "\n";
+  return sealJson(std::move(j));
+}
+
+/// Fills `m` from the members of `j`.
+static Status readManifest(const json &j, const SealedSource &source,
+                           Manifest &m) {
+  const std::string &path = source.path;
+  if (int format = j.at("format").get<int>(); format != 2)
+    return Status(TRC_MISMATCH, "'" + path + "' has format " +
+                                    std::to_string(format) +
+                                    "; this runtime reads 2");
+  m.model = j.at("model").get<std::string>();
+  m.head = j.at("head").get<std::string>();
+  m.sequence = j.at("sequence").get<uint64_t>();
+  m.step = j.at("step").get<int64_t>();
+  m.samples = j.at("samples").get<int64_t>();
+  m.lrScale = j.at("lr_scale").get<double>();
+  m.headState.bias = floatOf(j.at("bias_bits").get<uint32_t>());
+  m.headState.biasSquares = floatOf(j.at("bias_squares_bits").get<uint32_t>());
+  m.blobFile = j.at("blob").at("file").get<std::string>();
+  m.blobBytes = j.at("blob").at("bytes").get<uint64_t>();
+  m.blobCrc = j.at("blob").at("crc32c").get<uint32_t>();
+  m.residentFile = j.value("resident", "");
+  m.key = std::stoull(j.at("key").get<std::string>());
+  if (j.contains("replaces"))
+    for (const json &other : j.at("replaces"))
+      m.replaces.push_back(std::stoull(other.get<std::string>()));
+  m.removing = j.value("removing", false);
+  m.generation = j.at("generation").get<uint32_t>();
+  for (const json &t : j.at("tables")) {
+    ManifestTable table;
+    table.name = t.at("name").get<std::string>();
+    table.ids = t.at("ids").get<std::string>();
+    table.rows = t.at("rows").get<int64_t>();
+    table.dim = t.at("dim").get<int64_t>();
+    // States of the time when there was f32 alone do not name it.
+    std::string dtype = t.value("dtype", "f32");
+    if (!parseElement(dtype, table.element))
+      return Status(TRC_MISMATCH, "'" + path + "': table '" + table.name +
+                                      "' is stored as " + dtype +
+                                      ", which this runtime does not know");
+    table.optimizer = t.at("optimizer").get<std::string>();
+    table.stateWidths = t.at("state_widths").get<std::vector<int64_t>>();
+    const json &init = t.at("init");
+    table.init.kind = init.at("kind").get<std::string>();
+    table.init.first = init.at("first").get<double>();
+    table.init.second = init.at("second").get<double>();
+    table.init.key = std::stoull(init.at("key").get<std::string>());
+    m.tables.push_back(std::move(table));
+  }
+  for (const json &g : j.at("groups")) {
+    ManifestGroup group;
+    group.tables = g.at("tables").get<std::vector<int>>();
+    group.rowBase = g.at("row_base").get<std::vector<int64_t>>();
+    group.rows = g.at("rows").get<int64_t>();
+    group.payloadBytes = g.at("payload_bytes").get<int64_t>();
+    group.storeBytes = g.at("store_bytes").get<int64_t>();
+    for (const json &e : g.at("extents"))
+      group.extents.push_back(
+          {e.at("path").get<std::string>(), e.at("base").get<uint64_t>()});
+    group.geometry.segmentBytes = g.at("segment_bytes").get<uint64_t>();
+    group.geometry.segments = g.at("segments").get<uint32_t>();
+    group.index = g.at("index").get<std::vector<std::string>>();
+    for (int t : group.tables)
+      if (t < 0 || t >= static_cast<int>(m.tables.size()))
+        return corruptJson(source, "a group names a table that is not there");
+    if (group.rowBase.size() != group.tables.size())
+      return corruptJson(source, "a group's tables and row bases do not match");
+    m.groups.push_back(std::move(group));
+  }
+  if (std::string why = m.fault(); !why.empty())
+    return corruptJson(source, why);
+  return {};
 }
 
 Result<Manifest> Manifest::fromText(const std::string &text,
                                     const std::string &path) {
-  auto corrupt = [&](const std::string &why) {
-    return Status(TRC_CORRUPT, "'" + path + "': " + why +
-                                   "; the state is damaged, use a checkpoint");
-  };
-  try {
-    json j = json::parse(text);
-    if (!j.is_object() || !j.contains("crc32c"))
-      return corrupt("not a manifest");
-    uint32_t crc = j.at("crc32c").get<uint32_t>();
-    j.erase("crc32c");
-    std::string body = j.dump(1);
-    if (crc32c(0, body.data(), body.size()) != crc)
-      return corrupt("the checksum does not match");
-    if (int format = j.at("format").get<int>(); format != 2)
-      return Status(TRC_MISMATCH, "'" + path + "' has format " +
-                                      std::to_string(format) +
-                                      "; this runtime reads 2");
-    Manifest m;
-    m.model = j.at("model").get<std::string>();
-    m.head = j.at("head").get<std::string>();
-    m.sequence = j.at("sequence").get<uint64_t>();
-    m.step = j.at("step").get<int64_t>();
-    m.samples = j.at("samples").get<int64_t>();
-    m.lrScale = j.at("lr_scale").get<double>();
-    m.headState.bias = floatOf(j.at("bias_bits").get<uint32_t>());
-    m.headState.biasSquares =
-        floatOf(j.at("bias_squares_bits").get<uint32_t>());
-    m.blobFile = j.at("blob").at("file").get<std::string>();
-    m.blobBytes = j.at("blob").at("bytes").get<uint64_t>();
-    m.blobCrc = j.at("blob").at("crc32c").get<uint32_t>();
-    m.residentFile = j.value("resident", "");
-    m.key = std::stoull(j.at("key").get<std::string>());
-    if (j.contains("replaces"))
-      for (const json &other : j.at("replaces"))
-        m.replaces.push_back(std::stoull(other.get<std::string>()));
-    m.removing = j.value("removing", false);
-    m.generation = j.at("generation").get<uint32_t>();
-    for (const json &t : j.at("tables")) {
-      ManifestTable table;
-      table.name = t.at("name").get<std::string>();
-      table.ids = t.at("ids").get<std::string>();
-      table.rows = t.at("rows").get<int64_t>();
-      table.dim = t.at("dim").get<int64_t>();
-      // States of the time when there was f32 alone do not name it.
-      std::string dtype = t.value("dtype", "f32");
-      if (!parseElement(dtype, table.element))
-        return Status(TRC_MISMATCH, "'" + path + "': table '" + table.name +
-                                        "' is stored as " + dtype +
-                                        ", which this runtime does not know");
-      table.optimizer = t.at("optimizer").get<std::string>();
-      table.stateWidths = t.at("state_widths").get<std::vector<int64_t>>();
-      const json &init = t.at("init");
-      table.init.kind = init.at("kind").get<std::string>();
-      table.init.first = init.at("first").get<double>();
-      table.init.second = init.at("second").get<double>();
-      table.init.key = std::stoull(init.at("key").get<std::string>());
-      m.tables.push_back(std::move(table));
-    }
-    for (const json &g : j.at("groups")) {
-      ManifestGroup group;
-      group.tables = g.at("tables").get<std::vector<int>>();
-      group.rowBase = g.at("row_base").get<std::vector<int64_t>>();
-      group.rows = g.at("rows").get<int64_t>();
-      group.payloadBytes = g.at("payload_bytes").get<int64_t>();
-      group.storeBytes = g.at("store_bytes").get<int64_t>();
-      for (const json &e : g.at("extents"))
-        group.extents.push_back(
-            {e.at("path").get<std::string>(), e.at("base").get<uint64_t>()});
-      group.geometry.segmentBytes = g.at("segment_bytes").get<uint64_t>();
-      group.geometry.segments = g.at("segments").get<uint32_t>();
-      group.index = g.at("index").get<std::vector<std::string>>();
-      for (int t : group.tables)
-        if (t < 0 || t >= static_cast<int>(m.tables.size()))
-          return corrupt("a group names a table that is not there");
-      if (group.rowBase.size() != group.tables.size())
-        return corrupt("a group's tables and row bases do not match");
-      m.groups.push_back(std::move(group));
-    }
-    if (std::string why = m.fault(); !why.empty())
-      return corrupt(why);
-    return m;
-  } catch (const json::parse_error &e) {
-    // Its text quotes the damaged bytes.
-    return corrupt("no JSON at byte " + std::to_string(e.byte));
-  } catch (const std::exception &e) {
-    return corrupt(e.what());
-  }
+  SealedSource source{path, "a manifest",
+                      "the state is damaged, use a checkpoint"};
+  Manifest m;
+  TRC_RETURN_IF_ERROR(openSealedJson(
+      text, source, [&](const json &j) { return readManifest(j, source, m); }));
+  return m;
 }
 
 Manifest Manifest::of(const Plan &plan) {

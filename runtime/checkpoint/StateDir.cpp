@@ -214,6 +214,14 @@ std::string trc::generationPath(const std::string &path, uint32_t generation) {
   return generation ? path + "." + std::to_string(generation) : path;
 }
 
+std::string trc::tierPath(const std::string &file, uint32_t generation) {
+  std::string suffix = generationPath("", generation);
+  bool ends =
+      file.size() > suffix.size() &&
+      file.compare(file.size() - suffix.size(), suffix.size(), suffix) == 0;
+  return ends ? file.substr(0, file.size() - suffix.size()) : file;
+}
+
 std::string trc::generationPrefix(uint32_t generation) {
   return generation ? "index-" + std::to_string(generation) + "." : "index-";
 }

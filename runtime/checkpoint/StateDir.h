@@ -45,6 +45,8 @@ struct StateSource {
 
 /// The file of a tier path in a generation of the layout.
 std::string generationPath(const std::string &path, uint32_t generation);
+/// The tier path of such a file.
+std::string tierPath(const std::string &file, uint32_t generation);
 /// What the index files of a generation's groups begin with.
 std::string generationPrefix(uint32_t generation);
 /// The store of the rows that live in memory, beside the tiers' files.

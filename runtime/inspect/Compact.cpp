@@ -37,12 +37,7 @@ tierFilesOf(const std::vector<StateSource> &roots) {
   for (const StateSource &root : roots)
     for (const ManifestGroup &g : root.manifest.groups)
       for (const ManifestGroup::Extent &e : g.extents) {
-        std::string path = e.path;
-        std::string suffix = generationPath("", root.manifest.generation);
-        if (!suffix.empty() && path.size() > suffix.size() &&
-            path.compare(path.size() - suffix.size(), suffix.size(), suffix) ==
-                0)
-          path.resize(path.size() - suffix.size());
+        std::string path = tierPath(e.path, root.manifest.generation);
         if (std::find(files.begin(), files.end(), path) == files.end())
           files.push_back(path);
       }

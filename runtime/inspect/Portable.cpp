@@ -10,6 +10,7 @@
 #include "runtime/inspect/Portable.h"
 
 #include "runtime/checkpoint/RowsFile.h"
+#include "runtime/checkpoint/SealedJson.h"
 #include "runtime/inspect/OutputFile.h"
 #include "runtime/inspect/Roots.h"
 #include "runtime/session/Session.h"
@@ -41,9 +42,7 @@ std::string toText(const Head &head) {
   json j = {{"terrace_rows", 1},     {"manifest", head.manifest.toText()},
             {"rows", head.rows},     {"bytes", head.bytes},
             {"chunks", head.chunks}, {"seal", head.seal}};
-  std::string body = j.dump(1);
-  j["crc32c"] = crc32c(0, body.data(), body.size());
-  return j.dump(1) + "\n";
+  return sealJson(std::move(j));
 }
 
 Result<Head> readHead(const std::string &folder) {
@@ -55,38 +54,26 @@ Result<Head> readHead(const std::string &folder) {
   Result<std::string> text = readFile(path);
   if (!text.ok())
     return text.takeStatus();
-  auto corrupt = [&](const std::string &why) {
-    return Status(TRC_CORRUPT, "'" + path + "': " + why + "; export it again");
-  };
-  try {
-    json j = json::parse(*text);
-    if (!j.is_object() || !j.contains("crc32c"))
-      return corrupt("not a portable checkpoint");
-    uint32_t crc = j.at("crc32c").get<uint32_t>();
-    j.erase("crc32c");
-    std::string body = j.dump(1);
-    if (crc32c(0, body.data(), body.size()) != crc)
-      return corrupt("the checksum does not match");
-    if (int format = j.at("terrace_rows").get<int>(); format != 1)
-      return Status(TRC_MISMATCH, "'" + path + "' has format " +
-                                      std::to_string(format) +
-                                      "; this terrace reads 1");
-    Head head;
-    head.rows = j.at("rows").get<uint64_t>();
-    head.bytes = j.at("bytes").get<uint64_t>();
-    head.chunks = j.at("chunks").get<uint64_t>();
-    head.seal = j.at("seal").get<uint32_t>();
-    Result<Manifest> m =
-        Manifest::fromText(j.at("manifest").get<std::string>(), path);
-    if (!m.ok())
-      return m.takeStatus();
-    head.manifest = std::move(*m);
-    return Result<Head>(std::move(head));
-  } catch (const json::parse_error &e) {
-    return corrupt("no JSON at byte " + std::to_string(e.byte));
-  } catch (const json::exception &e) {
-    return corrupt(e.what());
-  }
+  Head head;
+  TRC_RETURN_IF_ERROR(openSealedJson(
+      *text, {path, "a portable checkpoint", "export it again"},
+      [&](const json &j) -> Status {
+        if (int format = j.at("terrace_rows").get<int>(); format != 1)
+          return Status(TRC_MISMATCH, "'" + path + "' has format " +
+                                          std::to_string(format) +
+                                          "; this terrace reads 1");
+        head.rows = j.at("rows").get<uint64_t>();
+        head.bytes = j.at("bytes").get<uint64_t>();
+        head.chunks = j.at("chunks").get<uint64_t>();
+        head.seal = j.at("seal").get<uint32_t>();
+        Result<Manifest> m =
+            Manifest::fromText(j.at("manifest").get<std::string>(), path);
+        if (!m.ok())
+          return m.takeStatus();
+        head.manifest = std::move(*m);
+        return {};
+      }));
+  return Result<Head>(std::move(head));
 }
 
 } // namespace
