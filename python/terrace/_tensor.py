@@ -6,6 +6,7 @@ numpy arrays, torch tensors and everything with __dlpack__ are looked at in plac
 peeked at, never consumed; the view keeps it, and so the memory, alive for as long as the call needs it.
 """
 import ctypes
+import operator
 from ctypes import c_char_p, c_int64, c_void_p, py_object
 
 import numpy as np
@@ -89,7 +90,10 @@ def _of_torch(tensor, what):
         place = "a meta device, without data" if tensor.device.type == "meta" else str(tensor.device)
         raise BadArgument(f"{what} is on {place}; this artifact runs on the CPU: pass .cpu(), or compute the dense part there")
     code, bits = _torch_types.get(tensor.dtype) or _torch_type(tensor, what)
-    return View(tensor.data_ptr(), tensor.shape, None if tensor.is_contiguous() else tensor.stride(), code, bits, tensor)
+    try:
+        return View(tensor.data_ptr(), tensor.shape, None if tensor.is_contiguous() else tensor.stride(), code, bits, tensor)
+    except RuntimeError as error:  # sparse, or without storage
+        raise BadArgument(f"{what} is a {tensor.layout} tensor whose elements do not lie in memory one by one; pass a dense one") from error
 
 
 def _of_dlpack(array, what):
@@ -126,10 +130,38 @@ def view(array, what, writable=False):
     raise BadArgument(f"{what} is a {type(array).__name__}; a numpy array or a tensor with __dlpack__ is needed")
 
 
+def integers(values, what, dtype=np.int64):
+    """`values` as a contiguous array of whole numbers; BadArgument for anything that would have to be rounded or cut."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise BadArgument(f"{what}: {error}") from None
+    if not array.size and array.dtype.kind == "f":  # an empty list
+        array = array.astype(dtype)
+    if array.dtype.kind not in "iu":
+        raise BadArgument(f"{what} has dtype {array.dtype}; whole numbers are needed")
+    limits = np.iinfo(dtype)
+    if array.size and (int(array.min()) < limits.min or int(array.max()) > limits.max):
+        worst = array.max() if int(array.max()) > limits.max else array.min()
+        raise BadArgument(f"{what} holds {worst}, which {np.dtype(dtype)} does not")
+    return np.ascontiguousarray(array, dtype)
+
+
+def integer(value, what, low=0, high=2**63 - 1):
+    """`value` as an int within bounds."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not low <= number <= high:
+        raise BadArgument(f"{what} is {value!r}; a whole number, {low} .. {high}, is needed")
+    return number
+
+
 def ids(values, what):
     """Ids or offsets: one dimension, int32 or int64, contiguous. Lists and other layouts are copied, as submit copies anyway."""
     if isinstance(values, (list, tuple, range)):
-        values = np.asarray(values, dtype=np.int64)
+        values = integers(values, what)
     seen = view(values, what)
     if seen.code != _abi.INT or seen.bits not in (32, 64):
         raise BadArgument(f"{what} has dtype {seen.type_name()}; int32 or int64 is needed")
@@ -140,7 +172,10 @@ def ids(values, what):
 
 def floats(values, what):
     if isinstance(values, (list, tuple)):
-        values = np.asarray(values, dtype=np.float32)
+        try:
+            values = np.asarray(values, dtype=np.float32)
+        except (ValueError, TypeError) as error:
+            raise BadArgument(f"{what}: {error}") from None
     seen = view(values, what)
     if seen.code != _abi.FLOAT or seen.bits != 32:
         raise BadArgument(f"{what} has dtype {seen.type_name()}; float32 is needed")

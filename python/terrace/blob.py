@@ -72,7 +72,10 @@ class _Writer:
 def pack(value):
     """`value` as bytes."""
     writer = _Writer()
-    text = json.dumps(writer.tree(value, "the state")).encode()
+    try:
+        text = json.dumps(writer.tree(value, "the state")).encode()
+    except RecursionError:
+        raise BadArgument("the state is nested too deep, or holds itself") from None
     text += b" " * (-(len(text) + 16) % _align)
     return b"".join([_magic, struct.pack("<Q", len(text)), text] + writer.parts)
 

@@ -45,7 +45,7 @@ def compile(spec, out=None, *, node=None, plan=None, profile=None, cpu=None, ser
     if isinstance(spec, dict):
         spec = {"terrace": 1, **spec}
         name = spec.get("model")
-        text = json.dumps(spec, indent=1)
+        text = _json(spec, "spec")
     elif isinstance(spec, str) and "\n" in spec:
         text = spec
     elif not isinstance(spec, (str, os.PathLike)):
@@ -61,7 +61,7 @@ def compile(spec, out=None, *, node=None, plan=None, profile=None, cpu=None, ser
     if serve:
         command.append("--serve")
     for key, value in set.items():
-        command += ["--set", key.replace("__", ".") + "=" + (value if isinstance(value, str) else json.dumps(value))]
+        command += ["--set", key.replace("__", ".") + "=" + (value if isinstance(value, str) else _json(value, key))]
     done = subprocess.run(command, input=text, text=True, capture_output=True)
     try:
         said = json.loads(done.stdout)
@@ -75,6 +75,13 @@ def compile(spec, out=None, *, node=None, plan=None, profile=None, cpu=None, ser
         lines = [_line(d) for d in diagnostics] or [said.get("error") or (done.stderr or done.stdout).strip() or f"exit {done.returncode}"]
         raise CompileError("\n".join(lines), diagnostics)
     return said["files"][0]
+
+
+def _json(value, what):
+    try:
+        return json.dumps(value, indent=1 if what == "spec" else None)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadArgument(f"{what}: {error}; dicts, lists, numbers and strings are needed") from None
 
 
 def _line(diagnostic):

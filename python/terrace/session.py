@@ -97,14 +97,18 @@ class Session:
         if from_checkpoint == "newest":
             from_checkpoint = _newest_of_one_moment(self.state)
 
-        def text(value):
-            return None if value is None else os.fsencode(value)
+        def text(value, what):
+            data = None if value is None else os.fsencode(value)
+            if data and b"\0" in data:  # C would take what stands before it
+                raise BadArgument(f"{what} has a zero byte in it: {value!r}")
+            return data
 
         self._log = _abi.LogFunction(_logger(log)) if log else _abi.LogFunction()
         options = _abi.OpenOptions(
-            struct_size=ctypes.sizeof(_abi.OpenOptions), mode=_abi.MODES[mode], artifact_path=os.fsencode(path),
-            state_dir=os.fsencode(self.state), flags=(_abi.OPEN_FRESH if fresh else 0) | (_abi.OPEN_WARM if warm else 0), threads=threads,
-            from_=text(from_checkpoint), init_from=text(init_from), cpu=text(cpu), log=self._log)
+            struct_size=ctypes.sizeof(_abi.OpenOptions), mode=_abi.MODES[mode], artifact_path=text(path, "path"),
+            state_dir=text(self.state, "state"), flags=(_abi.OPEN_FRESH if fresh else 0) | (_abi.OPEN_WARM if warm else 0),
+            threads=_tensor.integer(threads, "threads", 0, 2**31 - 1), from_=text(from_checkpoint, "from_checkpoint"),
+            init_from=text(init_from, "init_from"), cpu=text(cpu, "cpu"), log=self._log)
         handle, error = c_void_p(), _abi.error_struct()
         status = self._library.trc_open(byref(options), byref(handle), byref(error))
         if status:
@@ -258,20 +262,21 @@ class Session:
     def submit_keyed(self, values, offsets, weights=None, *, samples, keys):
         """submit for all bags in one array, key by key: bag s of key k is values[offsets[k * samples + s]:offsets[k * samples + s + 1]].
 
-        keys: by feature of the model, which key has its bags. weights: one per id, or None where no feature is weighted. What
+        keys: by feature of the model, which key has its bags. weights: one per id; None where no feature is weighted. What
         KeyedJaggedTensors have; the cost does not grow with the number of features.
         """
         values, offsets = _tensor.ids(values, "values"), _tensor.ids(offsets, "offsets")
         mine = self._mine.__dict__
-        batch, known = mine.get("keyed") or (_abi.KeyedBatch(struct_size=ctypes.sizeof(_abi.KeyedBatch)), None)
+        batch, known = mine.get("keyed") or (_abi.KeyedBatch(struct_size=ctypes.sizeof(_abi.KeyedBatch)), mine)
         if keys is not known:
-            keys = np.ascontiguousarray(keys, np.int32)
+            keys = _tensor.integers(keys, "keys", np.int32)
             if keys.shape != (len(self.features), ):
                 raise BadArgument(f"keys has shape {list(keys.shape)}; model '{self.model}' has {len(self.features)} features")
             batch.keys = keys.ctypes.data
             mine["keyed"] = batch, keys
         ends, = offsets.shape
-        if samples < 0 or (ends - 1) % max(1, samples):
+        samples = _tensor.integer(samples, "samples")
+        if ends < 1 or ((ends - 1) % samples if samples else ends != 1):
             raise BadArgument(f"{ends} offsets for {samples} samples; keys * samples + 1 are needed")
         batch.key_count = (ends - 1) // samples if samples else int(keys.max(initial=-1)) + 1
         batch.values, batch.value_bits, (batch.value_count, ) = values.address, values.bits, values.shape
@@ -281,6 +286,8 @@ class Session:
             if seen.shape != values.shape:
                 raise BadArgument(f"{values.shape[0]} ids, but {seen.shape[0]} weights")
             batch.weights = seen.address
+        elif weights is not None:
+            raise BadArgument(f"weights were given, but no feature of model '{self.model}' is weighted; `weights: COLUMN` in the spec makes one so")
 
         def bag(i):
             ids, ends = _as_numpy(values), _as_numpy(offsets)[keys[i] * samples:(keys[i] + 1) * samples + 1]
@@ -292,11 +299,16 @@ class Session:
         """bag(i): views of values and offsets of a feature, for those whose ids are counted."""
         ticket = c_uint64()
         self._call(function, byref(batch), byref(ticket))
-        rows = [samples] * len(self.features)
-        for i in self._unpooled:
-            rows[i] = self._remaining(self.features[i], *bag(i))
-        weighted = {self.features[i].name: self._remaining(self.features[i], *bag(i)) for i in self._weighted}
+        rows, weighted = [samples] * len(self.features), {}
         self._open[ticket.value], self._last = (samples, rows, weighted), ticket.value
+        try:
+            for i in self._unpooled:
+                rows[i] = self._remaining(self.features[i], *bag(i))
+            for i in self._weighted:
+                weighted[self.features[i].name] = self._remaining(self.features[i], *bag(i))
+        except BaseException:  # nobody else knows the ticket
+            self.abandon(ticket.value)
+            raise
         return ticket.value
 
     def forward(self, ticket, out=None, *, logits=False):
@@ -309,6 +321,9 @@ class Session:
         samples, rows, _ = self._ticket(ticket, "forward")
         if self.head is not None:
             made = out if out is not None else (np.empty(samples, np.float32), np.empty(samples, np.float32))[:2 if logits else 1]
+            made = (made, ) if _tensor.is_array(made) else made
+            if not isinstance(made, (list, tuple)) or not 1 <= len(made) <= 2:
+                raise BadArgument("out of a model with a head is the array of predictions, or a pair with that of logits")
             views = [_tensor.view(t, name, writable=True) for t, name in zip(made, ("predictions", "logits"))]
         elif _tensor.is_array(out):
             made, views = out, _tensor.view(out, "output of all features", writable=True)
@@ -327,9 +342,9 @@ class Session:
             if getattr(error, "status", None) == _abi.BAD_INPUT:
                 self._end(ticket)
             raise
-        if self.head is not None and out is None:
-            return made if logits else made[0]
-        return made
+        if self.head is None:
+            return made
+        return out if out is not None else made if logits else made[0]
 
     def _pointers(self, role, views):
         """views: a list of them, or one, for which the thread in the role has a struct of its own."""
@@ -419,7 +434,11 @@ class Session:
 
     def set_lr(self, scale):
         """Multiplies every table's learning rate from the next backward on."""
-        self._call(self._library.trc_set_lr, float(scale))
+        try:
+            scale = float(scale)
+        except (TypeError, ValueError):
+            raise BadArgument(f"the scale of the learning rate is {scale!r}; a number is needed") from None
+        self._call(self._library.trc_set_lr, scale)
 
     @property
     def in_flight(self):
@@ -446,20 +465,20 @@ class Session:
     def write_rows(self, table, rows, values):
         """Sets the weights of rows; optimizer state is kept. With no batch in flight."""
         info, rows = self._rows(table, rows)
-        values = self._room(values, (rows.size, info.dim), "values")
+        values = self._given(values, (rows.size, info.dim), "values")
         self._call(self._library.trc_write_rows, info.name.encode(), rows.ctypes.data, rows.size, _tensor.view(values, "values").address)
 
     def write_state(self, table, slot, rows, values):
         """Sets one optimizer state of rows; weights and other states are kept. With no batch in flight."""
         info, rows = self._rows(table, rows)
-        values = self._room(values, (rows.size, self._state_width(info, slot)), "values")
+        values = self._given(values, (rows.size, self._state_width(info, slot)), "values")
         self._call(self._library.trc_write_state, info.name.encode(), slot, rows.ctypes.data, rows.size, _tensor.view(values, "values").address)
 
     @staticmethod
     def _state_width(info, slot):
         widths = info.state_widths
-        if not 0 <= slot < len(widths):
-            raise BadArgument(f"table '{info.name}' with optimizer {info.optimizer['kind']} has {len(widths)} states, not one with number {slot}")
+        if slot not in range(len(widths)):
+            raise BadArgument(f"table '{info.name}' with optimizer {info.optimizer['kind']} has {len(widths)} states, not one with number {slot!r}")
         return widths[slot]
 
     # -- checkpoints --------------------------------------------------------------------------------------------------------------------
@@ -473,7 +492,7 @@ class Session:
         """
         for owner in list(self._owners):
             owner.settle()
-        step = self.step
+        step, keep = self.step, _tensor.integer(keep, "keep", 0, 2**32 - 1)
         data = blob.pack({"dense": dense, "optimizer": optimizer, "extra": extra, "step": step})
         self._call(self._library.trc_checkpoint if wait else self._library.trc_checkpoint_begin, data, len(data), keep)
         return f"ckpt-{step}"
@@ -589,18 +608,21 @@ class Session:
         return known
 
     def _rows(self, table, rows):
-        info = self.tables.get(table)
+        info = self.tables.get(table) if isinstance(table, str) else None
         if info is None:
-            raise BadArgument(f"no table '{table}' in model '{self.model}'; it has {', '.join(self.tables)}")
-        rows = np.ascontiguousarray(rows, dtype=np.int64)
+            raise BadArgument(f"no table {table!r} in model '{self.model}'; it has {', '.join(self.tables)}")
+        rows = _tensor.integers(rows, "rows")
         if rows.ndim != 1:
             raise BadArgument(f"rows has shape {list(rows.shape)}; one dimension is needed")
         return info, rows
 
     @staticmethod
     def _room(array, shape, what):
-        if array is None:
-            return np.empty(shape, np.float32)
+        """Where an output goes."""
+        return np.empty(shape, np.float32) if array is None else Session._given(array, shape, what)
+
+    @staticmethod
+    def _given(array, shape, what):
         seen = _tensor.view(array, what)
         if (seen.code, seen.bits) != (_abi.FLOAT, 32) or tuple(seen.shape) != shape or not seen.compact:
             raise BadArgument(f"{what} is {seen.type_name()} {list(seen.shape)}; contiguous float32 {list(shape)} is needed")

@@ -154,10 +154,16 @@ class SessionTest(Scratch):
                 keyed.backward(other, grads)
             np.testing.assert_array_equal(plain.read_rows("items", range(500)), keyed.read_rows("items", range(500)))
             for wrong, words in (({"keys": [0, 1]}, ["3 features"]), ({"samples": 3}, ["samples"]), ({"keys": [0, 0, 9]}, ["key 9"]),
-                                 ({"weights": None}, ["weights"])):
+                                 ({"weights": None}, ["weights"]), ({"keys": ["a", "b", "c"]}, ["keys"]), ({"keys": [0, 0, 2**40]}, ["int32"]),
+                                 ({"keys": [0, 0.5, 0]}, ["whole"]), ({"keys": None}, ["whole"]), ({"samples": None}, ["samples is None"]),
+                                 ({"samples": 8.0}, ["samples is 8.0"]), ({"samples": -8}, ["samples is -8"]), ({"samples": 0}, ["9 offsets"])):
                 given = {"weights": np.ones(8, np.float32), "samples": 8, "keys": [0, 0, 0], **wrong}
                 with self.raises(terrace.BadArgument, *words):
                     keyed.submit_keyed(np.zeros(8, np.int64), np.arange(9), **given)
+            for samples in (0, 1, 8):
+                with self.raises(terrace.BadArgument, "0 offsets"):
+                    keyed.submit_keyed(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32), samples=samples, keys=[0, 0, 0])
+            self.assertEqual(keyed.in_flight, [])
             ticket = keyed.submit_keyed(np.zeros(8, np.int32), np.arange(9, dtype=np.int32), np.ones(8, np.float32), samples=8, keys=[0, 0, 0])
             with self.raises(terrace.BadArgument, "[8, 10] is needed"):
                 keyed.forward(ticket, np.empty((8, 9), np.float32))
@@ -275,6 +281,61 @@ class SessionTest(Scratch):
             terrace.load("text.so")
         with self.raises(TypeError, "submit in the main process"):
             pickle.dumps(session)
+
+    def test_what_would_be_rounded_or_cut_is_refused(self):
+        rng = np.random.default_rng(22)
+        with self.load() as session:
+            data = batch(rng)
+            for name, bag in (("user", [1, 2.9, 3]), ("user", [1, 2**64]), ("cart", ([1.5], [0] + [1] * 8)),
+                              ("paid", ([1], [0] + [1] * 8, ["x"]))):
+                with self.raises(terrace.BadArgument, f"feature '{name}'"):
+                    session.submit({**data, name: bag})
+            before = session.read_rows("users", range(100))
+            for rows, words in (([1.5], "whole"), (["a"], "whole"), ([2**64], "whole"), ([[1]], "one dimension")):
+                with self.raises(terrace.BadArgument, "rows", words):
+                    session.read_rows("users", rows)
+            for table in (None, ["users"], 0):
+                with self.raises(terrace.BadArgument, "no table", "users, items"):
+                    session.read_rows(table, [1])
+            for slot in (-1, 1, "x", None, 0.5):
+                with self.raises(terrace.BadArgument, "has 1 states"):
+                    session.read_state("items", slot, [1])
+            with self.raises(terrace.BadArgument, "values is a NoneType"):
+                session.write_rows("users", [1], None)
+            with self.raises(terrace.BadArgument, "values is a NoneType"):
+                session.write_state("items", 0, [1], None)
+            np.testing.assert_array_equal(session.read_rows("users", range(100)), before)
+            for keep in (-1, 2**32, 1.5, "3"):
+                with self.raises(terrace.BadArgument, "keep is"):
+                    session.checkpoint(keep=keep)
+            for scale, words in (("x", "'x'"), (None, "None"), (float("nan"), "finite")):
+                with self.raises(terrace.BadArgument, words):
+                    session.set_lr(scale)
+            circle = {}
+            circle["self"] = circle
+            with self.raises(terrace.BadArgument, "holds itself"):
+                session.checkpoint(dense=circle)
+            self.assertEqual((session.step, session.in_flight, terrace.checkpoints(session.state)), (0, [], []))
+        for option in ("state", "from_checkpoint", "init_from", "cpu"):
+            with self.raises(terrace.BadArgument, option, "zero byte"):
+                self.load(**{option: "k\0x"})
+        with self.raises(terrace.BadArgument, "threads"):
+            self.load(threads=-1)
+        with self.raises(terrace.BadArgument, "spec"):
+            terrace.compile({**SPEC, "features": {1, 2}})
+
+    def test_keys_are_needed_and_no_ticket_is_lost(self):
+        rng = np.random.default_rng(23)
+        with self.load() as session:  # one of its features has no pooling: its ids are counted after submit
+            ids = np.zeros(8, np.int64), np.arange(9), np.ones(8, np.float32)
+            with self.raises(terrace.BadArgument, "keys"):
+                session.submit_keyed(*ids, samples=8, keys=None)
+            session._remaining, counted = lambda *_: 1 / 0, session._remaining
+            with self.assertRaises(ZeroDivisionError):
+                session.submit_keyed(*ids, samples=8, keys=[0] * 4)
+            session._remaining = counted
+            self.assertEqual(session.in_flight, [])
+            session.release(session.submit(batch(rng)))
 
     def test_one_state_one_trainer(self):
         with self.load():

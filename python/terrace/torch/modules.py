@@ -6,6 +6,7 @@ The rows live in the session, not in parameters: forward fetches pooled outputs,
 updated there, by the optimizer that was compiled in. So a batch has exactly one backward; the modules tell when it has none or two.
 """
 import os
+import sys
 import warnings
 import weakref
 
@@ -63,7 +64,8 @@ _uses = getattr(torch._C, "_storage_Use_Count", None)
 class _Spare:
     """Memory for outputs that is used again once nobody holds them: megabytes of new pages a step cost more than all the rest of the layer.
 
-    A storage whose only user is this object has no tensor, array or graph over it. Where torch does not tell, every step has new memory.
+    A storage whose only user is this object has no tensor, array or graph over it; that it has no other name in Python, and does not lie in
+    memory that another process may have open, is looked at besides. Where torch does not tell, every step has new memory.
     """
 
     def __init__(self):
@@ -71,7 +73,9 @@ class _Spare:
 
     def tensor(self, shape):
         storage, size = self._storage, 4 * shape[0] * shape[1]
-        if storage is not None and storage.nbytes() == size and _uses(storage._cdata) == 1:
+        # Its names here: the attribute, the variable, the argument.
+        if (storage is not None and storage.nbytes() == size and _uses(storage._cdata) == 1 and sys.getrefcount(storage) == 3
+                and not storage.is_shared()):
             return torch.empty(0, dtype=torch.float32).set_(storage, 0, shape)
         made = torch.empty(shape, dtype=torch.float32)
         if _uses and size:
@@ -198,7 +202,9 @@ class _Collection(nn.Module):
         if keyed is not None and (keyed.weights is not None or not self._weighted):
             places = self._places(tuple(keyed.keys))
             if places is not None:
-                return self.session.submit_keyed(keyed.values, keyed.offsets, keyed.weights, samples=keyed.samples, keys=places)
+                # As TorchRec: weights of an unweighted collection are left alone.
+                weights = keyed.weights if self._weighted else None
+                return self.session.submit_keyed(keyed.values, keyed.offsets, weights, samples=keyed.samples, keys=places)
         given = []
         for output, feature in zip(self._outputs, self.session.features):
             values, offsets, weights = bags.of(output.feature)

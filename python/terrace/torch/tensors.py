@@ -76,10 +76,15 @@ class Keyed:
             raise BadArgument("the KeyedJaggedTensor has inverse indices; expand it first (`dedup` in the spec finds equal bags itself)")
         self.keys, self.samples, self.values = batch.keys(), batch.stride(), batch.values()
         self.offsets, self.weights = batch.offsets(), batch.weights_or_none()
+        if len(self.offsets) != len(self.keys) * self.samples + 1:
+            raise BadArgument(f"the KeyedJaggedTensor has {len(self.offsets)} offsets for {len(self.keys)} keys and {self.samples} samples; "
+                              "keys * samples + 1 are needed")
 
     def apart(self):
         """By key: values, offsets from 0, weights or None."""
         samples, offsets = self.samples, self.offsets
+        if not self.keys:
+            return {}
         rows = offsets.unfold(0, samples + 1, samples) if samples else offsets[:1].expand(len(self.keys), 1)
         own = rows - rows[:, :1]
         sizes = [int(n) for n in (rows[:, -1] - rows[:, 0]).tolist()]
