@@ -304,6 +304,7 @@ struct RowStore::Impl {
 
   // Images (at open).
   Status listMoves();
+  Status badImage(const Image &image, const std::string &what) const;
   /// Fills in the marks and, if current, the locations; `lives` are the
   /// generations + 1 that segments must have, where that is known.
   Status loadImage(const Image &image, bool isCurrent, Checkpoint &into,
