@@ -21,7 +21,7 @@ struct StoreShape {
   double space = 2;     // capacity as a multiple of the rows' bytes
   int64_t retained = 1; // checkpoints at once
   int extents = 1;
-  bool mapped = false; // read in place, which takes marks
+  bool mapped = false; // read in place
 
   trc::StoreGeometry geometry() const {
     return trc::storeGeometry(static_cast<uint64_t>(rows),

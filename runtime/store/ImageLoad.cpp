@@ -250,21 +250,20 @@ Status ImageWalk::next(Slice &slice, Changed changed) {
   for (uint64_t i = 0; i < slice.places.size(); ++i)
     if (slice.places[i])
       slice.lives[i] = named[layout.segmentOf(slice.places[i] - 1)];
+  auto move = [&](uint32_t row, const uint32_t *entry) {
+    uint64_t i = row - slice.begin;
+    if (entry[3] >= layout.places())
+      return false;
+    if (slice.places[i] != uint64_t(entry[1]) + 1 ||
+        slice.lives[i] != uint64_t(entry[2]) + 1)
+      return true;
+    slice.places[i] = entry[3] + 1;
+    slice.lives[i] = uint64_t(entry[4]) + 1;
+    changed(row);
+    return true;
+  };
   for (RowSection &section : movesSections)
-    TRC_RETURN_IF_ERROR(
-        section.below(slice.end, store.options.rows,
-                      [&](uint32_t row, const uint32_t *entry) {
-                        uint64_t i = row - slice.begin;
-                        if (entry[3] >= layout.places())
-                          return false;
-                        if (slice.places[i] != uint64_t(entry[1]) + 1 ||
-                            slice.lives[i] != uint64_t(entry[2]) + 1)
-                          return true;
-                        slice.places[i] = entry[3] + 1;
-                        slice.lives[i] = uint64_t(entry[4]) + 1;
-                        changed(row);
-                        return true;
-                      }));
+    TRC_RETURN_IF_ERROR(section.below(slice.end, store.options.rows, move));
   return {};
 }
 

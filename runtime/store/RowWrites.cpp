@@ -240,7 +240,6 @@ void RowStore::Impl::openSegment(Stream &stream) {
   Segment &segment = segments[nextFree];
   segment.state = Segment::State::Open;
   segment.generation = ++generation;
-  mapped.forget(nextFree);
   --freeSegments;
   stream.segment = nextFree;
   stream.next = stream.issued = 0;

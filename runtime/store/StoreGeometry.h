@@ -91,8 +91,8 @@ constexpr uint64_t storeAppendRows(uint64_t storeBytes) {
 /// checkpoint, segments, requests of writes and of about one more batch of
 /// reads than write slots, what a cut remembers, and cleaning with its moves.
 /// Not in it: 8 bytes per pending row of a cut, and what adopt(), scan() and
-/// load() take while they run (under 16 MiB). Where the device is mapped: one
-/// more mark per record place, and where each segment lies.
+/// load() take while they run (under 16 MiB). Where the device is mapped: where
+/// each segment lies.
 constexpr uint64_t storeMemory(uint64_t rows, const StoreGeometry &geometry,
                                uint64_t storeBytes, uint64_t retained,
                                uint64_t writeSlots, uint64_t maxWrites,
@@ -105,8 +105,7 @@ constexpr uint64_t storeMemory(uint64_t rows, const StoreGeometry &geometry,
   auto least = [](uint64_t a, uint64_t b) { return a < b ? a : b; };
   uint64_t marks = (rows + 63) / 64 * 8;
   return rows * 4 + marks * 3 +
-         storeMarkBytes(geometry, storeBytes) *
-             (2 + retained + (mapped ? 1 : 0)) +
+         storeMarkBytes(geometry, storeBytes) * (2 + retained) +
          geometry.segments * (segment + (mapped ? 8 : 0)) + depth * request +
          (writeSlots + 1) * (maxWrites * item + depth * request) +
          storeAppends * least(rows, storeAppendRows(storeBytes)) * storeBytes +
