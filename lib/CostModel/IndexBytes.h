@@ -23,6 +23,15 @@ struct StoreShape {
   int extents = 1;
   bool mapped = false; // read in place
 
+  /// As the module says, once the rest is known. `memoryHome`: the rows live in
+  /// memory.
+  void setSpace(double ofModule, bool memoryHome) {
+    space = memoryHome ? trc::memoryHomeSpace(ofModule,
+                                              static_cast<uint64_t>(retained),
+                                              static_cast<uint64_t>(rows),
+                                              static_cast<uint64_t>(storeBytes))
+                       : ofModule;
+  }
   trc::StoreGeometry geometry() const {
     return trc::storeGeometry(static_cast<uint64_t>(rows),
                               static_cast<uint64_t>(storeBytes), space,
