@@ -156,9 +156,16 @@ std::string failAt(uint64_t seed, uint64_t &hit) {
         s.failure.find("offset") == std::string::npos)
       return "names no offset: " + s.failure;
   }
+  std::string reported = std::move(s.failure);
   s.failure.clear();
   world.lose(seed, true);
-  return recover(world, s, seed);
+  std::string wrong = recover(world, s, seed);
+  // What was reported may be why.
+  return wrong.empty()
+             ? wrong
+             : wrong + " (fault " + std::to_string(int(kind)) + " in session " +
+                   std::to_string(number) + ": " +
+                   (reported.empty() ? "not reported" : reported) + ")";
 }
 
 } // namespace
