@@ -226,8 +226,8 @@ static StoreShape storeShape(const Group &g, const Problem &problem) {
   StoreShape store;
   store.rows = g.rows;
   store.storeBytes = g.storeBytes;
-  store.space = problem.storeSpace;
   store.retained = problem.storeRetained;
+  store.setSpace(problem.storeSpace, !g.cached());
   store.extents = g.cached() ? problem.tiers[g.home].extents : 1;
   store.mapped =
       g.cached() && problem.tiers[g.home].kind == machine::TierKind::PMem;

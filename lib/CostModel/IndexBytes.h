@@ -21,8 +21,17 @@ struct StoreShape {
   double space = 2;     // capacity as a multiple of the rows' bytes
   int64_t retained = 1; // checkpoints at once
   int extents = 1;
-  bool mapped = false; // read in place, which takes marks
+  bool mapped = false; // read in place
 
+  /// As the module says, once the rest is known. `memoryHome`: the rows live in
+  /// memory.
+  void setSpace(double ofModule, bool memoryHome) {
+    space = memoryHome ? trc::memoryHomeSpace(ofModule,
+                                              static_cast<uint64_t>(retained),
+                                              static_cast<uint64_t>(rows),
+                                              static_cast<uint64_t>(storeBytes))
+                       : ofModule;
+  }
   trc::StoreGeometry geometry() const {
     return trc::storeGeometry(static_cast<uint64_t>(rows),
                               static_cast<uint64_t>(storeBytes), space,

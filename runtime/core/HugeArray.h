@@ -11,9 +11,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <new>
 #include <sys/mman.h>
 #include <type_traits>
+#include <utility>
 
 namespace trc {
 
@@ -53,33 +55,51 @@ private:
   uint64_t bytes = 0;
 };
 
-/// For vectors: huge pages where they are large.
-template <typename T> struct HugeAllocator {
+/// For vectors that are made by their size and never grow: fresh memory is zero
+/// as it is, so elements are not written, and take no memory, until they are.
+template <typename T> struct ZeroedAllocator {
+  static_assert(std::is_arithmetic_v<T>);
   using value_type = T;
-  HugeAllocator() = default;
-  template <typename U> HugeAllocator(const HugeAllocator<U> &) {}
+  ZeroedAllocator() = default;
+  template <typename U> ZeroedAllocator(const ZeroedAllocator<U> &) {}
 
   T *allocate(size_t count) {
-    const size_t bytes = count * sizeof(T), page = size_t(2) << 20;
-    if (bytes < 2 * page)
-      return static_cast<T *>(::operator new(bytes));
-    void *p = ::operator new(bytes, std::align_val_t(page));
-    madvise(p, bytes, MADV_HUGEPAGE);
+    const size_t bytes = count * sizeof(T);
+    void *p;
+    if (bytes < large) {
+      p = std::calloc(count, sizeof(T));
+    } else {
+      p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (p == MAP_FAILED)
+        p = nullptr;
+      else
+        madvise(p, bytes, MADV_HUGEPAGE);
+    }
+    if (!p)
+      throw std::bad_alloc();
     return static_cast<T *>(p);
   }
   void deallocate(T *p, size_t count) {
-    const size_t bytes = count * sizeof(T), page = size_t(2) << 20;
-    if (bytes < 2 * page)
-      ::operator delete(p);
+    if (count * sizeof(T) < large)
+      std::free(p);
     else
-      ::operator delete(p, std::align_val_t(page));
+      munmap(p, count * sizeof(T));
   }
-  template <typename U> bool operator==(const HugeAllocator<U> &) const {
+  /// By size: zero already.
+  void construct(T *) {}
+  template <typename... Args> void construct(T *at, Args &&...args) {
+    ::new (at) T(std::forward<Args>(args)...);
+  }
+  template <typename U> bool operator==(const ZeroedAllocator<U> &) const {
     return true;
   }
-  template <typename U> bool operator!=(const HugeAllocator<U> &) const {
+  template <typename U> bool operator!=(const ZeroedAllocator<U> &) const {
     return false;
   }
+
+private:
+  static constexpr size_t large = size_t(4) << 20; // two huge pages
 };
 
 } // namespace trc

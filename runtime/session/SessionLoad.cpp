@@ -49,11 +49,16 @@ std::vector<ManifestGroup> Session::layout(uint32_t generation) const {
     m.storeBytes =
         static_cast<int64_t>(recordBytes(static_cast<uint64_t>(g.slotBytes)));
     std::vector<std::string> paths = {memoryStoreFile};
+    auto rows = static_cast<uint64_t>(m.rows);
+    auto pitch = static_cast<uint64_t>(m.storeBytes);
+    double space = plan.store.space;
     if (g.cached())
       paths = plan.tiers[g.home].paths;
-    m.geometry = storeGeometry(
-        static_cast<uint64_t>(m.rows), static_cast<uint64_t>(m.storeBytes),
-        plan.store.space, static_cast<uint32_t>(paths.size()));
+    else
+      space = memoryHomeSpace(space, static_cast<uint64_t>(plan.store.retained),
+                              rows, pitch);
+    m.geometry =
+        storeGeometry(rows, pitch, space, static_cast<uint32_t>(paths.size()));
     uint64_t bytes =
         m.geometry.extentBytes(static_cast<uint32_t>(paths.size()));
     for (const std::string &path : paths) {

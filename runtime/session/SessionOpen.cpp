@@ -129,7 +129,8 @@ Status Session::findSource(const trc_open_options &options,
     return identity.takeStatus();
   if (*identity) {
     TRC_RETURN_IF_ERROR((*identity)->matches(plan, state->path()));
-    if (mode == TRC_TRAIN)
+    // What TRC_OPEN_FRESH leaves behind is news to nobody.
+    if (mode == TRC_TRAIN && !(options.flags & TRC_OPEN_FRESH))
       warn("the state at '" + state->path() +
            "' was not closed and has no checkpoint: starting from step 0");
   }

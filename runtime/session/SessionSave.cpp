@@ -158,13 +158,23 @@ Status Session::makeRoom() {
                              return root.manifest.generation != generation;
                            }),
             all.end());
-  if (!plan.store.dropOldest || all.empty())
-    return Status(TRC_FULL,
-                  plan.store.dropOldest
-                      ? "there is no older checkpoint to give up"
-                      : "train.checkpoint.on_full says error; keep fewer "
-                        "checkpoints, write them more often, or give the tier "
-                        "more capacity");
+  if (!plan.store.dropOldest || all.empty()) {
+    // The keys are compiled in, and files keep the size that they began with.
+    std::string why = plan.store.dropOldest
+                          ? "there is no older checkpoint to give up"
+                          : "train.checkpoint.on_full is error";
+    std::string what =
+        "more rows change between checkpoints than train.checkpoint.churn says";
+    return Status(
+        TRC_FULL,
+        why + "; " + what +
+            ": compile with a larger churn (1: all rows) or a smaller keep, "
+            "and "
+            "train into another state, from this one with --init-from" +
+            (plan.store.dropOldest
+                 ? ""
+                 : "; or compile with on_full: drop_oldest and go on here"));
+  }
   const StateSource &oldest = all.front();
   log(TRC_LOG_WARNING, "a store is full: giving " + oldest.name + " (step " +
                            std::to_string(oldest.manifest.step) + ") up");

@@ -213,6 +213,8 @@ IndexReader::open(const std::string &path, const IndexHeader &expected) {
     return r->corrupt(end, "its footer fails its check, or it is cut off");
   if (h.kind < uint32_t(IndexKind::Base) || h.kind > uint32_t(IndexKind::Moves))
     return r->corrupt(0, "its kind is " + std::to_string(h.kind));
+  if (h.dense && h.kind != uint32_t(IndexKind::Base))
+    return r->corrupt(0, "only a base has an entry for every row");
   uint32_t entry = h.kind == uint32_t(IndexKind::Moves) ? 20 : h.dense ? 4 : 8;
   uint64_t at = sizeof h;
   for (uint32_t i = 0; i < indexSections; ++i) {

@@ -14,26 +14,23 @@ using namespace trc;
 
 MappedRows::MappedRows(const Device &device, const StoreLayout &layout,
                        const std::vector<uint32_t> &files)
-    : divide(layout.perSegment()), pitch(layout.recordPitch()),
-      wordsPerSegment((layout.perSegment() + 63) / 64) {
+    : divide(layout.perSegment()), pitch(layout.recordPitch()) {
+  if (layout.places() >= verifiedBit - 1)
+    return;
   uint64_t used = uint64_t(layout.perSegment()) * pitch;
   std::vector<const char *> found;
   for (uint32_t s = 0; s < layout.segments(); ++s) {
     StoreLayout::Position at = layout.position(s, 0);
     found.push_back(device.mapped(files[at.extent], at.offset, used));
   }
-  if (std::all_of(found.begin(), found.end(),
-                  [](const char *base) { return base == nullptr; }))
-    return;
-  words.reset(new std::atomic<uint64_t>[uint64_t(layout.segments()) *
-                                        wordsPerSegment]());
-  bases = std::move(found);
+  if (std::any_of(found.begin(), found.end(),
+                  [](const char *base) { return base != nullptr; }))
+    bases = std::move(found);
 }
 
-/// Four rows are at work in each turn, some turns apart: the location of one,
-/// the mark of the next and the payload of a third are sent for while a fourth
-/// is copied. All at an even pace: the CPU waits for a bounded number of cache
-/// lines at once.
+/// Three rows are at work in each turn, some turns apart: the location of one
+/// and the payload of the next are sent for while a third is copied. All at an
+/// even pace: the CPU waits for a bounded number of cache lines at once.
 void MappedRows::copy(const Gather &g, uint32_t begin, uint32_t end,
                       const Left &left) const {
   constexpr uint32_t aheadBytes = 4096, most = 32, cacheLine = 64;
@@ -45,35 +42,32 @@ void MappedRows::copy(const Gather &g, uint32_t begin, uint32_t end,
     if (i < end && g.wanted[i] < g.rows)
       __builtin_prefetch(&g.location[g.wanted[i]]);
   };
-  auto sendForMark = [&](uint32_t i) {
-    if (i >= end || g.wanted[i] >= g.rows)
-      return;
-    uint32_t place = g.location[g.wanted[i]].load(std::memory_order_relaxed);
-    if (place)
-      __builtin_prefetch(&words[locate(place - 1).word]);
-  };
   auto sendForPayload = [&](uint32_t i) -> const char * {
     if (i >= end || g.wanted[i] >= g.rows)
       return nullptr;
-    uint32_t place = g.location[g.wanted[i]].load(std::memory_order_acquire);
-    const char *record = place ? find(place - 1) : nullptr;
-    if (!record)
+    uint32_t at = g.location[g.wanted[i]].load(std::memory_order_acquire);
+    if (!(at & verifiedBit))
       return nullptr;
-    const char *payload = record + recordHeaderBytes;
-    for (uint32_t at = 0; at < near; at += cacheLine)
-      __builtin_prefetch(payload + at);
+    uint32_t place = (at & ~verifiedBit) - 1;
+    uint32_t segment = divide.quotient(place);
+    uint32_t index = place - segment * divide.divisor();
+    const char *base = bases[segment];
+    if (!base)
+      return nullptr;
+    const char *payload = base + uint64_t(index) * pitch + recordHeaderBytes;
+    for (uint32_t line = 0; line < near; line += cacheLine)
+      __builtin_prefetch(payload + line);
+    // It begins anywhere in its first line.
+    __builtin_prefetch(payload + near - 1);
     return payload;
   };
-  for (uint32_t i = begin; i < begin + 3 * ahead; ++i)
-    sendForLocation(i);
   for (uint32_t i = begin; i < begin + 2 * ahead; ++i)
-    sendForMark(i);
+    sendForLocation(i);
   for (uint32_t i = 0; i < ahead; ++i)
     ring[i] = sendForPayload(begin + i);
   for (uint32_t i = begin, turn = 0; i < end; ++i) {
     const char *payload = ring[turn];
-    sendForLocation(i + 3 * ahead);
-    sendForMark(i + 2 * ahead);
+    sendForLocation(i + 2 * ahead);
     ring[turn] = sendForPayload(i + ahead);
     turn = turn + 1 == ahead ? 0 : turn + 1;
     if (payload) {
@@ -88,12 +82,4 @@ void MappedRows::copy(const Gather &g, uint32_t begin, uint32_t end,
   }
   if (missed > 0)
     left(missing, missed);
-}
-
-void MappedRows::forget(uint32_t segment) {
-  if (!any())
-    return;
-  for (uint32_t w = 0; w < wordsPerSegment; ++w)
-    words[uint64_t(segment) * wordsPerSegment + w].store(
-        0, std::memory_order_relaxed);
 }

@@ -4,18 +4,19 @@
 //
 // Where the device maps its files (persistent memory), a record is read through
 // a transfer once: bad media is a status then, and its check is done. From then
-// on it is read in place, by loads alone, until its place is written again. One
-// bit per place remembers that.
+// on it is read in place, by loads alone, until the row is written again or
+// moved. The top bit of the row's location remembers that: a bit elsewhere
+// would be one more line of memory for each row of a gather. Stores of so many
+// places that they need that bit are not read in place.
 //
 // What damages a record between that and a later read is not noticed by the
 // read: whoever reads through transfers (scans, scrubbing, cleaning, the next
 // open) notices it, and those set no bits.
 //
-// Threads: forget() while no read of the segment is under way, the rest at any
-// time. Whoever copies keeps segments from being written meanwhile (epochs),
-// and a location that is seen brings what was forgotten before (release,
-// acquire). A record whose bit is set is on the device: nobody needs to look
-// for it among those that wait in memory.
+// Threads: at any time. Whoever reads keeps segments from being written
+// meanwhile (epochs), so a location that is still there after a transfer means
+// the record that was read. One whose bit is set is on the device: nobody needs
+// to look for it among those that wait in memory.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TERRACE_RUNTIME_STORE_MAPPEDROWS_H
@@ -26,7 +27,6 @@
 
 #include <atomic>
 #include <functional>
-#include <memory>
 #include <vector>
 
 namespace trc {
@@ -40,7 +40,9 @@ public:
              const std::vector<uint32_t> &files);
 
   /// Whether any segment can be read in place; without, no memory is held.
-  bool any() const { return words != nullptr; }
+  bool any() const { return !bases.empty(); }
+  /// Of a location: place + 1.
+  uint32_t placeBits() const { return any() ? ~verifiedBit : ~uint32_t(0); }
 
   /// Where payloads come from (the place + 1 of each row) and go to.
   struct Gather {
@@ -56,38 +58,21 @@ public:
   void copy(const Gather &gather, uint32_t begin, uint32_t end,
             const Left &left) const;
 
-  /// A transfer has read the record, and it passed its check.
-  void verified(uint32_t place) {
-    At at = locate(place);
-    words[at.word].fetch_or(at.mask, std::memory_order_release);
+  /// A transfer has read the record that the location means, if it is still
+  /// at that place, and it passed its check.
+  static void verified(std::atomic<uint32_t> &location, uint32_t place) {
+    uint32_t expected = place + 1;
+    location.compare_exchange_strong(expected, expected | verifiedBit,
+                                     std::memory_order_acq_rel,
+                                     std::memory_order_relaxed);
   }
-  /// The places of the segment are about to be written.
-  void forget(uint32_t segment);
 
 private:
-  struct At {
-    uint32_t segment, index;
-    uint64_t word, mask;
-  };
-  /// The record, if it may be read.
-  const char *find(uint32_t place) const {
-    At at = locate(place);
-    const char *base = bases[at.segment];
-    if (!base || !(words[at.word].load(std::memory_order_acquire) & at.mask))
-      return nullptr;
-    return base + uint64_t(at.index) * pitch;
-  }
-  At locate(uint32_t place) const {
-    uint32_t segment = divide.quotient(place);
-    uint32_t index = place - segment * divide.divisor();
-    return {segment, index, uint64_t(segment) * wordsPerSegment + index / 64,
-            uint64_t(1) << index % 64};
-  }
+  static constexpr uint32_t verifiedBit = uint32_t(1) << 31;
 
   Divider divide;
-  uint32_t pitch = 0, wordsPerSegment = 0;
+  uint32_t pitch = 0;
   std::vector<const char *> bases; // by segment; null: not in place
-  std::unique_ptr<std::atomic<uint64_t>[]> words;
 };
 
 } // namespace trc

@@ -127,7 +127,7 @@ private:
       }
       batch.give(item, record, true);
       if (!batch.raw && store.mapped.any())
-        store.mapped.verified(item.place);
+        MappedRows::verified(store.location[item.row], item.place);
     }
     store.counts.rowsRead.fetch_add(run.last - run.first,
                                     std::memory_order_relaxed);

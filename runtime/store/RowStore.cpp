@@ -111,6 +111,7 @@ Result<std::unique_ptr<RowStore>> RowStore::open(Device &device,
     TRC_RETURN_IF_ERROR(openSuperblocks(device, o, s.files));
     s.layout = StoreLayout(g, o.storeBytes, std::move(bases));
     s.mapped = MappedRows(device, s.layout, s.files);
+    s.placeBits = s.mapped.placeBits();
     if (!s.location.allocate(o.rows))
       throw std::bad_alloc();
     s.changedRows = RowMarks(o.rows);

@@ -150,8 +150,9 @@ struct RowStore::Impl {
   Status failure; // sticky
 
   // Rows. Locations are place + 1, 0: never written; written with the mutex
-  // held, released, read from anywhere.
+  // held, released, read from anywhere. Above placeBits: see MappedRows.
   HugeArray<std::atomic<uint32_t>> location;
+  uint32_t placeBits = UINT32_MAX;
   std::atomic<uint64_t> writtenRows{0};
   RowMarks changedRows; // since the last cut
   uint64_t changedCount = 0;
@@ -215,7 +216,7 @@ struct RowStore::Impl {
   ~Impl();
 
   uint32_t locate(uint32_t row) const {
-    return location[row].load(std::memory_order_relaxed);
+    return location[row].load(std::memory_order_relaxed) & placeBits;
   }
   std::string name() const { return "store of group '" + options.group + "'"; }
   Status internal(const std::string &what) const {
@@ -304,6 +305,7 @@ struct RowStore::Impl {
 
   // Images (at open).
   Status listMoves();
+  Status badImage(const Image &image, const std::string &what) const;
   /// Fills in the marks and, if current, the locations; `lives` are the
   /// generations + 1 that segments must have, where that is known.
   Status loadImage(const Image &image, bool isCurrent, Checkpoint &into,

@@ -240,7 +240,6 @@ void RowStore::Impl::openSegment(Stream &stream) {
   Segment &segment = segments[nextFree];
   segment.state = Segment::State::Open;
   segment.generation = ++generation;
-  mapped.forget(nextFree);
   --freeSegments;
   stream.segment = nextFree;
   stream.next = stream.issued = 0;
@@ -444,7 +443,9 @@ Status RowStore::Impl::waitRoom(std::unique_lock<std::mutex> &lock) {
     if (!failure.ok() || roomFor(user, 1) > 0)
       continue;
     if (stop || !options.onFull || forgottenBefore == forgotten)
-      return fullStatus();
+      return Status(TRC_FULL,
+                    fullStatus().message() +
+                        "; it needs more capacity or fewer checkpoints");
     forgottenBefore = forgotten;
     lock.unlock();
     Status made = options.onFull();
@@ -464,15 +465,13 @@ Status RowStore::Impl::fullStatus() const {
   auto percent = [&](uint64_t n) {
     return std::to_string(n * 100 / capacity) + " %";
   };
-  return Status(
-      TRC_FULL,
-      name() + " is full: of " +
-          std::to_string(capacity * options.storeBytes >> 20) + " MiB in '" +
-          paths[0] + "'" + (paths.size() > 1 ? ", ..." : "") +
-          " current rows hold " + percent(writtenRows) + ", checkpoints hold " +
-          percent(live - writtenRows) +
-          " more; give its tier more capacity, keep fewer checkpoints, or "
-          "take them more often");
+  return Status(TRC_FULL,
+                name() + " is full: of " +
+                    std::to_string(capacity * options.storeBytes >> 10) +
+                    " KiB in '" + paths[0] + "'" +
+                    (paths.size() > 1 ? ", ..." : "") + " current rows hold " +
+                    percent(writtenRows) + ", checkpoints hold " +
+                    percent(live - writtenRows) + " more");
 }
 
 Status RowStore::waitWrites(uint32_t slot) {

@@ -91,8 +91,8 @@ constexpr uint64_t storeAppendRows(uint64_t storeBytes) {
 /// checkpoint, segments, requests of writes and of about one more batch of
 /// reads than write slots, what a cut remembers, and cleaning with its moves.
 /// Not in it: 8 bytes per pending row of a cut, and what adopt(), scan() and
-/// load() take while they run (under 16 MiB). Where the device is mapped: one
-/// more mark per record place, and where each segment lies.
+/// load() take while they run (under 16 MiB). Where the device is mapped: where
+/// each segment lies.
 constexpr uint64_t storeMemory(uint64_t rows, const StoreGeometry &geometry,
                                uint64_t storeBytes, uint64_t retained,
                                uint64_t writeSlots, uint64_t maxWrites,
@@ -105,8 +105,7 @@ constexpr uint64_t storeMemory(uint64_t rows, const StoreGeometry &geometry,
   auto least = [](uint64_t a, uint64_t b) { return a < b ? a : b; };
   uint64_t marks = (rows + 63) / 64 * 8;
   return rows * 4 + marks * 3 +
-         storeMarkBytes(geometry, storeBytes) *
-             (2 + retained + (mapped ? 1 : 0)) +
+         storeMarkBytes(geometry, storeBytes) * (2 + retained) +
          geometry.segments * (segment + (mapped ? 8 : 0)) + depth * request +
          (writeSlots + 1) * (maxWrites * item + depth * request) +
          storeAppends * least(rows, storeAppendRows(storeBytes)) * storeBytes +
@@ -117,9 +116,27 @@ constexpr uint64_t storeMemory(uint64_t rows, const StoreGeometry &geometry,
 
 /// Space as a multiple of the logical bytes: the rows themselves, half as much
 /// for cleaning to be cheap (write amplification at most 1.5), and for each
-/// retained checkpoint the part of the rows that is written between two.
+/// retained checkpoint the part of the rows that is written between two. At
+/// least what all of these hold together with the closed state of a run that
+/// goes on from there.
 constexpr double storeFill(uint32_t keep, double churn) {
-  return 1.5 + (keep ? keep : 1) * churn;
+  uint32_t kept = keep ? keep : 1;
+  double cheap = 1.5 + kept * churn, least = 1 + (kept + 1) * churn;
+  return cheap > least ? cheap : least;
+}
+
+/// The same for a group whose home is memory, where `space` is what its plan
+/// says of storage tiers. Its store is a file of the state's folder that
+/// checkpoints alone write to. A small table is soon written as a whole between
+/// two of them, whatever the plan expects, and its file is small beside others:
+/// so there is room for a copy of all rows in the checkpoint that is being
+/// made, in each retained one and in the closed state that a run began with.
+constexpr double memoryHomeSpace(double space, uint64_t retained, uint64_t rows,
+                                 uint64_t storeBytes) {
+  constexpr double small = 256 << 20; // of the file
+  double whole = 1.5 + static_cast<double>(retained + 1);
+  bool fits = static_cast<double>(rows * storeBytes) * whole <= small;
+  return fits && whole > space ? whole : space;
 }
 
 } // namespace trc

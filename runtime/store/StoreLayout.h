@@ -91,26 +91,40 @@ public:
     return words[b.word] & b.mask;
   }
   /// Returns whether it was not set before.
-  bool set(uint32_t place) {
-    uint32_t segment = divide.quotient(place);
-    return set(segment, place - segment * divide.divisor());
-  }
-  /// set() of it comes soon.
-  void prefetch(uint32_t place) const {
-    __builtin_prefetch(&words[bit(place).word], 1);
-  }
-  bool set(uint32_t segment, uint32_t index) {
-    uint64_t &word = words[uint64_t(segment) * perSegment + index / 64];
-    uint64_t mask = uint64_t(1) << index % 64;
-    bool fresh = !(word & mask);
-    word |= mask;
-    return fresh;
-  }
+  bool set(uint32_t place) { return setBit(numbers().bitOf(place)); }
   void clear(uint32_t place) {
     Bit b = bit(place);
     words[b.word] &= ~b.mask;
   }
   void clearAll() { std::fill(words.begin(), words.end(), 0); }
+
+  /// All bits, in the order of the places, with gaps between segments.
+  uint64_t bits() const { return words.size() * 64; }
+  /// What bits are called; for loops, which it leaves no memory to look at.
+  struct Numbers {
+    Divider divide;
+    uint64_t gap; // at the end of a segment
+    uint64_t bitOf(uint32_t place) const {
+      return place + divide.quotient(place) * gap;
+    }
+  };
+  Numbers numbers() const {
+    return {divide, uint64_t(perSegment) * 64 - divide.divisor()};
+  }
+  uint32_t placeOf(uint64_t bit) const {
+    uint64_t segment = bit / 64 / perSegment;
+    return static_cast<uint32_t>(segment * divide.divisor() +
+                                 (bit - segment * perSegment * 64));
+  }
+  void prefetchBit(uint64_t bit) const {
+    __builtin_prefetch(&words[bit / 64], 1);
+  }
+  bool setBit(uint64_t bit) {
+    uint64_t &word = words[bit / 64], mask = uint64_t(1) << bit % 64;
+    bool fresh = !(word & mask);
+    word |= mask;
+    return fresh;
+  }
 
   uint32_t wordsPerSegment() const { return perSegment; }
   uint64_t *segment(uint32_t s) { return &words[uint64_t(s) * perSegment]; }
@@ -135,7 +149,7 @@ private:
 
   Divider divide;
   uint32_t perSegment = 0;
-  std::vector<uint64_t, HugeAllocator<uint64_t>> words;
+  std::vector<uint64_t, ZeroedAllocator<uint64_t>> words;
 };
 
 /// A mark per row.
@@ -158,7 +172,7 @@ public:
   void clearWord(uint64_t i) { words[i] = 0; }
 
 private:
-  std::vector<uint64_t, HugeAllocator<uint64_t>> words;
+  std::vector<uint64_t, ZeroedAllocator<uint64_t>> words;
 };
 
 } // namespace trc

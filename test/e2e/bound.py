@@ -12,6 +12,8 @@ SPEC = {
     "features": [{"name": "item", "pooling": "sum", "max_ids": 10,
                   "table": {"rows": ROWS, "dim": 64, "optimizer": {"kind": "rowwise_adagrad", "lr": 0.02}}}],
     "head": {"kind": "logistic", "label": "y"},
+    # As many as are kept: what they hold is part of the bound.
+    "train": {"checkpoint": {"every": 8, "keep": 3}},
     "data": {"path": "ids.tsv", "list_sep": ","},
     "memory": {"tiers": [{"name": "dram", "kind": "dram", "capacity": "640MiB"},
                          {"name": "disk", "kind": "nvme", "capacity": "16GiB", "path": "rows.store"}]},
@@ -33,7 +35,7 @@ def main():
         bound = json.loads(run(TERRACE, "explain", "model.yaml", "--json", cwd=folder).stdout)["total_bytes"]
         run(TERRACE, "compile", "model.yaml", "-o", "model", cwd=folder)
         pid = os.posix_spawn(str(folder / "model"), ["model", "train", "--fresh", "--state", str(folder / "s"), "--data",
-                                                     str(folder / "ids.tsv"), "--json"], os.environ,
+                                                     str(folder / "ids.tsv"), "--epochs", "4", "--json"], os.environ,
                              file_actions=[(os.POSIX_SPAWN_OPEN, 1, str(folder / "log"), os.O_CREAT | os.O_WRONLY, 0o644)])
         _, status, usage = os.wait4(pid, 0)
         expect(status == 0, f"training failed: {(folder / 'log').read_text()[-800:]}")

@@ -54,10 +54,16 @@ MUTANTS = [
            STORE, HISTORIES),
     Mutant("moves durable before the copies", "runtime/store/Cleaner.cpp",
            [("  TRC_RETURN_IF_ERROR(flushAll(lock, false));\n", "")], STORE, HISTORIES),
-    Mutant("move applied without its generation", "runtime/store/Images.cpp",
-           [("            if (slice.places[i] != uint64_t(entry[1]) + 1 ||\n"
-             "                slice.lives[i] != uint64_t(entry[2]) + 1)\n",
-             "            if (slice.places[i] != uint64_t(entry[1]) + 1)\n")], STORE, HISTORIES),
+    Mutant("move applied without its generation", "runtime/store/ImageLoad.cpp",
+           [("    if (slice.places[i] != uint64_t(entry[1]) + 1 ||\n"
+             "        slice.lives[i] != uint64_t(entry[2]) + 1)\n",
+             "    if (slice.places[i] != uint64_t(entry[1]) + 1)\n")], STORE, HISTORIES),
+    Mutant("lives of moved rows' segments lost", "runtime/store/ImageLoad.cpp",
+           [("        fits = fits && (!w->lives[s] || settle(s, w->lives[s]));\n",
+             "        fits = fits && w;\n")], STORE, HISTORIES),
+    Mutant("marks that are left not set", "runtime/store/ImageLoad.cpp",
+           [("    if (uint64_t twice = w.buckets.finish(); twice != MarkBuckets::none)\n"
+             "      refuse(marks.placeOf(twice));\n", "")], STORE, "Hostile*"),
     Mutant("moves file dropped while an image needs it", "runtime/store/Images.cpp",
            [("        [&](const Checkpoint &c) { return c.id <= file.lastId; });\n",
              "        [&](const Checkpoint &c) { return c.id > file.lastId; });\n")], STORE, HISTORIES),

@@ -138,8 +138,8 @@ planner::StoreShape ProgramModel::storeOf(plan::GroupOp group) const {
   planner::StoreShape store;
   store.rows = int64_t(group.getRows().value_or(0));
   store.storeBytes = group.getRecord().getStoreBytes();
-  store.space = emb::storeSpaceOf(module);
   store.retained = emb::storeRetainedOf(module);
+  store.setSpace(emb::storeSpaceOf(module), !group.isCached());
   if (group.isCached())
     if (int home = tier(group.getHome()); home >= 0) {
       emb::TierOp op(tiers[home]);

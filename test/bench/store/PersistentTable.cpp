@@ -104,6 +104,8 @@ private:
     auto bring = [&](size_t i) {
       for (uint32_t at = 0; at < near && i < rows.size(); at += 64)
         __builtin_prefetch(payload(i) + at);
+      if (i < rows.size())
+        __builtin_prefetch(payload(i) + near - 1);
     };
     auto find = [&](size_t i) {
       if (i < rows.size())

@@ -156,15 +156,23 @@ std::string failAt(uint64_t seed, uint64_t &hit) {
         s.failure.find("offset") == std::string::npos)
       return "names no offset: " + s.failure;
   }
+  std::string reported = std::move(s.failure);
   s.failure.clear();
   world.lose(seed, true);
-  return recover(world, s, seed);
+  std::string wrong = recover(world, s, seed);
+  // What was reported may be why.
+  return wrong.empty()
+             ? wrong
+             : wrong + " (fault " + std::to_string(int(kind)) + " in session " +
+                   std::to_string(number) + ": " +
+                   (reported.empty() ? "not reported" : reported) + ")";
 }
 
 } // namespace
 
 // What the sweep is about happens in every story.
 TEST(SessionCrashTest, StoriesComeToEverything) {
+  uint64_t dropped = 0;
   for (uint64_t story = 0; story < stories; ++story) {
     World world;
     world.simulate();
@@ -178,13 +186,15 @@ TEST(SessionCrashTest, StoriesComeToEverything) {
                 int(s.counters.evaluations));
     EXPECT_GT(s.counters.segmentsCleaned, 0u);
     EXPECT_GT(world.movesFiles(), 0u);
-    EXPECT_GT(s.counters.checkpointsDropped, 0u);
+    dropped += s.counters.checkpointsDropped;
     EXPECT_GT(s.counters.evaluations, 0u);
     EXPECT_GT(s.counters.rowsWritten, 0u);
     EXPECT_GT(s.counters.layouts, 0u);
     world.lose(story, true);
     EXPECT_EQ("", recover(world, s, 0)) << "story " << story;
   }
+  // Up to the stores of the tier: those of small groups in memory have room.
+  EXPECT_GT(dropped, stories);
 }
 
 class SessionCrashSweep : public ::testing::TestWithParam<uint64_t> {};

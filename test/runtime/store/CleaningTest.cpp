@@ -328,4 +328,51 @@ TEST(Cleaning, MemoryIsDeclared) {
   std::printf("%zu of %lu bytes\n", peak, declared);
 }
 
+/// Rows whose home is memory: whatever part of them changes between two
+/// checkpoints, there is room for all that are retained, for the closed state
+/// that a run began with and for the one that is being made.
+TEST(Cleaning, AMemoryHomeHasRoomForWholeCopies) {
+  std::mt19937 random(4);
+  for (uint32_t keep : {1u, 2u, 5u})
+    for (uint32_t rows : {10u, 700u, 5000u}) {
+      SCOPED_TRACE(testing::Message() << keep << " of " << rows);
+      StoreFixture f;
+      f.options.rows = f.options.maxWrites = rows;
+      f.options.onlyCuts = true;
+      f.options.retained = keep + 1;
+      f.payload(rows < 1000 ? 100 : 200);
+      f.fit(memoryHomeSpace(storeFill(keep, 0.5), keep, rows,
+                            f.options.storeBytes));
+      f.open();
+      std::vector<uint32_t> version(rows, 0);
+      for (uint32_t id = 1; id < 40; ++id) {
+        // All of them, or some: that leaves holes everywhere.
+        uint32_t part = id % 4 == 0 ? 1 + random() % 9 : 1;
+        std::vector<uint32_t> changed;
+        std::vector<uint64_t> marks((rows + 63) / 64, 0);
+        for (uint32_t r = 0; r < rows; ++r)
+          if (id == 1 || random() % part == 0) {
+            changed.push_back(r);
+            version[r] = id;
+            marks[r / 64] |= uint64_t(1) << r % 64;
+          }
+        ASSERT_TRUE(f.store->beginCutOf(id, marks.data()).ok());
+        Status s = f.write(changed, id);
+        ASSERT_TRUE(s.ok()) << id << ": " << s.message();
+        Image image;
+        s = f.store->finishCut(image);
+        ASSERT_TRUE(s.ok()) << id << ": " << s.message();
+        f.store->keepCut();
+        if (id > keep + 1) {
+          ASSERT_TRUE(f.store->forget(id - keep - 1).ok());
+        }
+      }
+      for (uint32_t r = 0; r < rows; r += 7)
+        f.expect({r}, version[r]);
+    }
+  // Large ones have what the plan says.
+  EXPECT_EQ(memoryHomeSpace(2.5, 2, 1 << 30, 80), 2.5);
+  EXPECT_EQ(memoryHomeSpace(9.5, 2, 1000, 80), 9.5);
+}
+
 } // namespace

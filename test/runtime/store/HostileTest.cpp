@@ -8,9 +8,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/store/IndexFile.h"
+#include "runtime/store/StoreLayout.h"
 #include "test/runtime/io/CrashDevice.h"
 #include "test/runtime/store/StoreFixture.h"
 
+#include <algorithm>
 #include <fstream>
 #include <numeric>
 
@@ -221,6 +223,10 @@ TEST_F(HostileIndex, ForgedNumbers) {
   std::vector<uint32_t> dense(300, 0);
   dense[7] = places + 1;
   EXPECT_EQ(code(dense), TRC_CORRUPT);
+  h.kind = 2; // an entry for every row is for a base
+  dense[7] = 0;
+  EXPECT_EQ(code(dense), TRC_CORRUPT);
+  EXPECT_NE(last.find("only a base"), std::string::npos) << last;
   h.dense = 0;
   h.kind = 4;
   EXPECT_EQ(code({4, 9}), TRC_CORRUPT);
@@ -248,6 +254,97 @@ TEST_F(HostileIndex, WrongGenerationFailsTheRows) {
             TRC_OK);
   std::vector<char> out;
   EXPECT_EQ(f.read({4}, out).code(), TRC_CORRUPT);
+}
+
+/// Enough rows for several threads and several parts of the marks, each row far
+/// from its neighbours' places.
+TEST(HostileLarge, EveryPlaceHasOneRow) {
+  StoreFixture f;
+  f.payload(8);
+  f.options.rows = 3000000;
+  f.fit(storeFill(1, 0.5));
+  f.open();
+  StoreLayout layout(f.options.geometry, f.options.storeBytes, {0});
+  IndexHeader h{};
+  h.kind = static_cast<uint32_t>(IndexKind::Base);
+  h.key = f.options.key;
+  h.segmentBytes = f.options.geometry.segmentBytes;
+  h.segments = f.options.geometry.segments;
+  h.rows = f.options.rows;
+  h.storeBytes = f.options.storeBytes;
+  h.payloadBytes = f.options.payloadBytes;
+  h.id = h.base = h.previous = 1;
+  h.dense = 1;
+  std::vector<uint32_t> rows(h.rows), segments;
+  for (uint64_t r = 0; r < h.rows; ++r)
+    rows[r] = static_cast<uint32_t>(r * 1000003 % h.rows * 2 + 1);
+  for (uint32_t s = 0; s < h.segments; ++s)
+    segments.insert(segments.end(), {s, s + 9});
+  auto adopt = [&](bool current) {
+    auto w = IndexWriter::create(f.folder.path.string(), "forged", h);
+    EXPECT_TRUE(w.ok());
+    EXPECT_TRUE((*w)->append(IndexRows, rows.data(), rows.size()).ok());
+    EXPECT_TRUE(
+        (*w)->append(IndexSegments, segments.data(), segments.size()).ok());
+    EXPECT_TRUE((*w)->finish().ok());
+    return f.store->adopt({1, {"forged"}}, current);
+  };
+  auto refused = [&](uint32_t place, uint32_t row) {
+    for (bool current : {true, false}) {
+      Status s = adopt(current);
+      EXPECT_EQ(s.code(), TRC_CORRUPT);
+      EXPECT_NE(s.message().find("place " + std::to_string(place) +
+                                 " for row " + std::to_string(row) + ","),
+                std::string::npos)
+          << s.message();
+      EXPECT_EQ(f.store->writtenCount(), 0u);
+      EXPECT_EQ(f.store->nextWritten(0), h.rows);
+      EXPECT_EQ(f.store->space().freeSegments, h.segments);
+    }
+  };
+  // The same place for two rows, near the ends and in the middle.
+  for (auto [a, b] : {std::pair(3u, 2999999u), std::pair(0u, 1u),
+                      std::pair(1400000u, 1400001u)}) {
+    uint32_t right = rows[b];
+    rows[b] = rows[a];
+    refused(rows[a] - 1, b);
+    rows[b] = right;
+  }
+  // A segment that has no life.
+  uint32_t last = *std::max_element(rows.begin(), rows.end()) - 1;
+  uint32_t segment = layout.segmentOf(last) - 1,
+           place = layout.place(segment, 0);
+  while (place % 2)
+    ++place;
+  std::vector<uint32_t> all = segments;
+  segments.erase(segments.begin() + 2 * segment,
+                 segments.begin() + 2 * segment + 2);
+  refused(place,
+          static_cast<uint32_t>(std::find(rows.begin(), rows.end(), place + 1) -
+                                rows.begin()));
+  segments = all;
+  // Rows that were never written are no rows with a place.
+  rows[7] = rows[2000000] = 0;
+  ASSERT_EQ(adopt(true).code(), TRC_OK);
+  EXPECT_EQ(f.store->writtenCount(), h.rows - 2);
+  EXPECT_FALSE(f.store->written(7));
+  EXPECT_TRUE(f.store->written(8));
+  RowStore::Space space = f.store->space();
+  EXPECT_EQ(space.retained, 0u);
+  EXPECT_EQ(space.current, (h.rows - 2) * uint64_t(h.storeBytes));
+  // A later checkpoint that has another life for a segment.
+  segments[1] += 1;
+  h.id = h.base = h.previous = 2;
+  auto w = IndexWriter::create(f.folder.path.string(), "other", h);
+  ASSERT_TRUE(w.ok());
+  ASSERT_TRUE((*w)->append(IndexRows, rows.data(), rows.size()).ok());
+  ASSERT_TRUE(
+      (*w)->append(IndexSegments, segments.data(), segments.size()).ok());
+  ASSERT_TRUE((*w)->finish().ok());
+  Status s = f.store->adopt({2, {"other"}}, false);
+  EXPECT_EQ(s.code(), TRC_CORRUPT);
+  EXPECT_NE(s.message().find("place 0 for row 0,"), std::string::npos)
+      << s.message();
 }
 
 } // namespace

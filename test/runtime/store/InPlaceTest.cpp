@@ -306,14 +306,13 @@ TEST_F(InPlace, ReadsBesideWritesAndCleaning) {
   EXPECT_GT(f.store->counters().segmentsCleaned, 0u);
 }
 
-TEST_F(InPlace, MarksAreDeclared) {
+TEST_F(InPlace, MemoryIsDeclared) {
   f.open();
   uint64_t mapped = f.store->memoryBytes();
   StoreFixture other;
   other.open();
   EXPECT_EQ(mapped - other.store->memoryBytes(),
-            storeMarkBytes(f.options.geometry, f.options.storeBytes) +
-                8 * f.options.geometry.segments);
+            8 * f.options.geometry.segments);
 }
 
 } // namespace
