@@ -427,7 +427,6 @@ uint32_t GroupCache::drainPending(uint32_t *cursor, uint32_t *rows,
     slots[n++] = slot;
     *cursor = slot + 1;
   }
-  markClean(slots, n);
   return n;
 }
 

@@ -140,7 +140,8 @@ public:
   /// Whether the slot's row is pending; it is not any more.
   bool takePending(uint32_t slot);
   /// Up to `max` pending rows from slot `*cursor` on, which it moves; 0 at the
-  /// end. They are not pending any more, and clean: the value taken is home's.
+  /// end. They are not pending any more, and to be marked clean once the values
+  /// that were taken are home's.
   uint32_t drainPending(uint32_t *cursor, uint32_t *rows, uint32_t *slots,
                         uint32_t max);
   /// No row is pending any more, whether it was taken or not.

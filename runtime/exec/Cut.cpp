@@ -30,7 +30,7 @@ struct GroupRuntime::Piece {
 };
 
 /// Training goes on where a store was full: what was not stored stays pending,
-/// as the cut after this one is to store it. (A cache's rows stay dirty.)
+/// as the cut after this one is to store it. (A cache's rows are dirty still.)
 Status GroupRuntime::storePiece(Piece &p, uint32_t n) {
   for (uint32_t i = 0; i < n; ++i)
     p.payloads[i] = row(p.slots[i]);
@@ -82,6 +82,8 @@ Status GroupRuntime::drainCut() {
     if (!n)
       return Status();
     TRC_RETURN_IF_ERROR(storePiece(p, n));
+    if (cache) // not before: a clean row is evicted without being stored
+      cache->markClean(p.slots.data(), n);
   }
 }
 

@@ -74,6 +74,8 @@ public:
     return inner.exchange(a, b);
   }
   int unlink(const std::string &path) override {
+    if (isRoot(path) && world.rootRemovals++ == world.failRemoval)
+      return -ENOSPC;
     Lie lie = world.lies;
     if (lie == Lie::ClosedStays && has(path, "/closed.json") &&
         !has(path, ".tmp"))

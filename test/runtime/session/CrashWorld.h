@@ -70,6 +70,9 @@ public:
   void failFileIn(uint64_t k, int error) {
     folder->failAt(folder->operationCount() + k, error);
   }
+  /// The n-th removal of a root since the world began fails once.
+  void failRootRemoval(uint64_t n) { failRemoval = n; }
+  uint64_t rootRemovalCount() const { return rootRemovals; }
   /// Every write to small files with `part` in their path fails until the
   /// errors end (0).
   void failWritesTo(const std::string &part, int error);
@@ -116,6 +119,7 @@ private:
   int badError = 0;
   std::vector<Traffic> counts;
   std::atomic<uint64_t> movesMade{0};
+  std::atomic<uint64_t> rootRemovals{0}, failRemoval{UINT64_MAX};
 };
 
 } // namespace crash
