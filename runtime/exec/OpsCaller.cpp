@@ -9,6 +9,7 @@
 #include "runtime/exec/FpEnv.h"
 #include "runtime/exec/Pipeline.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -72,6 +73,26 @@ View columnsOf(const View &whole, int64_t first) {
   if (part.data)
     part.data += first * whole.columnStride;
   return part;
+}
+
+/// Rows begin .. end - 1 of an output to the caller's tensor.
+void copyRows(const float *from, int64_t dim, const View &to, int64_t begin,
+              int64_t end) {
+  if (begin >= end)
+    return;
+  if (to.dense(dim)) {
+    std::memcpy(to.data + begin * dim, from + begin * dim,
+                static_cast<size_t>((end - begin) * dim) * 4);
+    return;
+  }
+  for (int64_t r = begin; r < end; ++r) {
+    if (to.columnStride == 1) { // a part of a wider tensor
+      std::memcpy(&to(r, 0), from + r * dim, static_cast<size_t>(dim) * 4);
+      continue;
+    }
+    for (int64_t c = 0; c < dim; ++c)
+      to(r, c) = from[r * dim + c];
+  }
 }
 
 } // namespace
@@ -139,28 +160,24 @@ Status Pipeline::copyOutputs(int64_t t, DLTensor *const *outputs,
   }
   std::vector<View> views;
   TRC_RETURN_IF_ERROR(viewsOf(*this, t, outputs, count, "output", views));
+  // One loop over the rows of all features: a thousand of them are short.
+  std::vector<int64_t> begins(views.size() + 1, 0);
+  int64_t floats = 0;
   for (size_t f = 0; f < views.size(); ++f) {
-    int64_t dim = plan.shape.features[f].dim;
-    const float *from = outputOf(t, f);
-    const View &to = views[f];
-    pool.parallelFor(
-        0, outputRows(t, f), 65536 / dim + 1, [&](int64_t begin, int64_t end) {
-          if (to.dense(dim)) {
-            std::memcpy(to.data + begin * dim, from + begin * dim,
-                        static_cast<size_t>((end - begin) * dim) * 4);
-            return;
-          }
-          for (int64_t r = begin; r < end; ++r) {
-            if (to.columnStride == 1) { // a part of a wider tensor
-              std::memcpy(&to(r, 0), from + r * dim,
-                          static_cast<size_t>(dim) * 4);
-              continue;
-            }
-            for (int64_t c = 0; c < dim; ++c)
-              to(r, c) = from[r * dim + c];
-          }
-        });
+    begins[f + 1] = begins[f] + outputRows(t, f);
+    floats += outputRows(t, f) * plan.shape.features[f].dim;
   }
+  const int64_t grain =
+      65536 / (floats / std::max<int64_t>(1, begins.back()) + 1) + 1;
+  pool.parallelFor(0, begins.back(), grain, [&](int64_t begin, int64_t end) {
+    size_t f = static_cast<size_t>(
+        std::upper_bound(begins.begin(), begins.end(), begin) - begins.begin() -
+        1);
+    for (; f < views.size() && begins[f] < end; ++f)
+      copyRows(outputOf(t, f), plan.shape.features[f].dim, views[f],
+               std::max(begin, begins[f]) - begins[f],
+               std::min(end, begins[f + 1]) - begins[f]);
+  });
   return Status();
 }
 

@@ -126,7 +126,7 @@ TEST(RingLayout, ArraysDoNotOverlap) {
       UniqueLayout u(m, g);
       s = {u.bytes, {}};
       s.add(u.header, sizeof(UniqueHeader));
-      s.add(u.rows, group.maxUnique * 4);
+      s.add(u.rows, (group.maxUnique + 1) * 4);
       s.add(u.xBase, (n + 1) * 8);
       s.add(u.x, group.maxOccurrences * 4);
       s.add(u.seg, (group.maxUnique + 2) * 4);
