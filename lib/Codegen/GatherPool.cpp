@@ -63,7 +63,9 @@ Value GatherPool::row(Value occurrence) {
 /// bags: bags are short.
 void GatherPool::prefetchRow(Value occurrence, Value firstColumn,
                              ArrayRef<Piece> pieces) {
-  Value next = k.ahead(occurrence, KernelBuilder::occurrencesAhead, last);
+  Value next =
+      k.ahead(occurrence,
+              KernelBuilder::lookupsAhead(4 * k.config.weightWords()), last);
   // The first block's line holds the scale too.
   int64_t bytes = k.config.bytesOf(columnsOf(pieces));
   Value address = row(next);

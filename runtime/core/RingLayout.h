@@ -180,9 +180,10 @@ struct UniqueLayout {
     const GroupShape &s = m.groups[g];
     LayoutCursor c;
     header = c.take(sizeof(UniqueHeader));
-    rows = c.take((s.maxUnique + 1) * 4); // one more is written to
     xBase = c.take((static_cast<int64_t>(m.features.size()) + 1) * 8);
     x = c.take(s.maxOccurrences * 4);
+    // Rows are numbered before there are segments: one more may be written to.
+    rows = c.take(s.maxUnique * 4);
     seg = c.take((s.maxUnique + 2) * 4);
     occ = c.take(s.maxOccurrences * 4);
     coef = c.take(s.maxOccurrences * 4);

@@ -75,6 +75,15 @@ View columnsOf(const View &whole, int64_t first) {
   return part;
 }
 
+/// Rows are short: most are a few vectors, not worth a call.
+void copyFloats(const float *from, float *to, int64_t n) {
+  if (n <= 128)
+    for (; n >= 8; n -= 8, from += 8, to += 8)
+      __builtin_memcpy(to, from, 32);
+  if (n)
+    std::memcpy(to, from, static_cast<size_t>(n) * 4);
+}
+
 /// Rows begin .. end - 1 of an output to the caller's tensor.
 void copyRows(const float *from, int64_t dim, const View &to, int64_t begin,
               int64_t end) {
@@ -87,7 +96,7 @@ void copyRows(const float *from, int64_t dim, const View &to, int64_t begin,
   }
   for (int64_t r = begin; r < end; ++r) {
     if (to.columnStride == 1) { // a part of a wider tensor
-      std::memcpy(&to(r, 0), from + r * dim, static_cast<size_t>(dim) * 4);
+      copyFloats(from + r * dim, &to(r, 0), dim);
       continue;
     }
     for (int64_t c = 0; c < dim; ++c)
@@ -160,24 +169,24 @@ Status Pipeline::copyOutputs(int64_t t, DLTensor *const *outputs,
   }
   std::vector<View> views;
   TRC_RETURN_IF_ERROR(viewsOf(*this, t, outputs, count, "output", views));
-  // One loop over the rows of all features: a thousand of them are short.
-  std::vector<int64_t> begins(views.size() + 1, 0);
-  int64_t floats = 0;
+  // All features of a few samples, then of the next ones: side by side in one
+  // tensor they are one place, and a thousand features are one loop.
+  constexpr int64_t together = 16;
+  int64_t rows = b.samples, floats = 0;
   for (size_t f = 0; f < views.size(); ++f) {
-    begins[f + 1] = begins[f] + outputRows(t, f);
-    floats += outputRows(t, f) * plan.shape.features[f].dim;
+    rows = std::max(rows, outputRows(t, f)); // ids, where it is not pooled
+    floats += plan.shape.features[f].dim;
   }
-  const int64_t grain =
-      65536 / (floats / std::max<int64_t>(1, begins.back()) + 1) + 1;
-  pool.parallelFor(0, begins.back(), grain, [&](int64_t begin, int64_t end) {
-    size_t f = static_cast<size_t>(
-        std::upper_bound(begins.begin(), begins.end(), begin) - begins.begin() -
-        1);
-    for (; f < views.size() && begins[f] < end; ++f)
-      copyRows(outputOf(t, f), plan.shape.features[f].dim, views[f],
-               std::max(begin, begins[f]) - begins[f],
-               std::min(end, begins[f + 1]) - begins[f]);
-  });
+  const int64_t blocks = (rows + together - 1) / together;
+  pool.parallelFor(
+      0, blocks, 65536 / (floats * together + 1) + 1,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t block = begin; block < end; ++block)
+          for (size_t f = 0; f < views.size(); ++f)
+            copyRows(outputOf(t, f), plan.shape.features[f].dim, views[f],
+                     block * together,
+                     std::min((block + 1) * together, outputRows(t, f)));
+      });
   return Status();
 }
 

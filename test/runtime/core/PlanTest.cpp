@@ -126,7 +126,7 @@ TEST(RingLayout, ArraysDoNotOverlap) {
       UniqueLayout u(m, g);
       s = {u.bytes, {}};
       s.add(u.header, sizeof(UniqueHeader));
-      s.add(u.rows, (group.maxUnique + 1) * 4);
+      s.add(u.rows, group.maxUnique * 4);
       s.add(u.xBase, (n + 1) * 8);
       s.add(u.x, group.maxOccurrences * 4);
       s.add(u.seg, (group.maxUnique + 2) * 4);
@@ -134,6 +134,7 @@ TEST(RingLayout, ArraysDoNotOverlap) {
       s.add(u.coef, group.maxOccurrences * 4);
       s.check();
       EXPECT_GE(u.table, u.seg);
+      EXPECT_GT(u.seg, u.rows); // what one row too many overwrites
       EXPECT_LE(u.table + u.tableEntries * 4, u.bytes);
       EXPECT_GE(u.tableEntries, 2 * group.maxOccurrences);
       ProbeLayout p(m, g);
