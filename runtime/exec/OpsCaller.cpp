@@ -77,7 +77,7 @@ View columnsOf(const View &whole, int64_t first) {
 
 /// Rows are short: most are a few vectors, not worth a call.
 void copyFloats(const float *from, float *to, int64_t n) {
-  if (n <= 128)
+  if (n < 64)
     for (; n >= 8; n -= 8, from += 8, to += 8)
       __builtin_memcpy(to, from, 32);
   if (n)
@@ -171,7 +171,7 @@ Status Pipeline::copyOutputs(int64_t t, DLTensor *const *outputs,
   TRC_RETURN_IF_ERROR(viewsOf(*this, t, outputs, count, "output", views));
   // All features of a few samples, then of the next ones: side by side in one
   // tensor they are one place, and a thousand features are one loop.
-  constexpr int64_t together = 16;
+  constexpr int64_t together = 64;
   int64_t rows = b.samples, floats = 0;
   for (size_t f = 0; f < views.size(); ++f) {
     rows = std::max(rows, outputRows(t, f)); // ids, where it is not pooled
