@@ -74,7 +74,8 @@ LogicalResult RecordAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 KernelConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          int64_t dim, Type element, emb::Pooling pooling,
-                         bool weighted, OptimizerKind, bool, bool, bool, bool) {
+                         bool weighted, OptimizerKind, bool, bool, bool, bool,
+                         bool) {
   if (dim < 1)
     return emitError() << "a kernel has at least 1 column, not " << dim;
   if (!element.isIntOrFloat())
@@ -93,7 +94,9 @@ std::string KernelConfigAttr::getKernelName(KernelKind kind) const {
     llvm::raw_string_ostream(name) << getElement() << '_';
   if (kind == KernelKind::GatherPool) {
     name += emb::stringifyPooling(getPooling());
-    return getWeighted() ? name + "_weighted" : name;
+    if (getWeighted())
+      name += "_weighted";
+    return getDirect() ? name + "_direct" : name;
   }
   name += stringifyOptimizerKind(getOptimizer());
   if (getDecay())
@@ -112,7 +115,7 @@ Attribute KernelConfigAttr::parse(AsmParser &parser, Type) {
   auto pooling = emb::Pooling::Sum;
   auto optimizer = OptimizerKind::SGD;
   bool weighted = false, decay = false, decoupled = false, clip = false,
-       stochastic = false;
+       stochastic = false, direct = false;
   if (parser.parseLess() || parser.parseInteger(dim) ||
       parser.parseKeyword("x") || parser.parseType(element))
     return {};
@@ -131,6 +134,8 @@ Attribute KernelConfigAttr::parse(AsmParser &parser, Type) {
       clip = true;
     else if (word == "stochastic")
       stochastic = true;
+    else if (word == "direct")
+      direct = true;
     else if (std::optional<emb::Pooling> p = emb::symbolizePooling(word))
       pooling = *p;
     else if (std::optional<OptimizerKind> o = symbolizeOptimizerKind(word))
@@ -139,14 +144,14 @@ Attribute KernelConfigAttr::parse(AsmParser &parser, Type) {
       return parser.emitError(loc, "'")
                  << word
                  << "' is neither a pooling nor an optimizer, `weighted`, "
-                    "`decay`, `decoupled`, `clip` or `stochastic`",
+                    "`decay`, `decoupled`, `clip`, `stochastic` or `direct`",
              Attribute();
   }
   if (parser.parseGreater())
     return {};
   return parser.getChecked<KernelConfigAttr>(
       parser.getContext(), dim, element, pooling, weighted, optimizer, decay,
-      decoupled, clip, stochastic);
+      decoupled, clip, stochastic, direct);
 }
 
 void KernelConfigAttr::print(AsmPrinter &printer) const {
@@ -165,6 +170,8 @@ void KernelConfigAttr::print(AsmPrinter &printer) const {
     printer << ", clip";
   if (getStochastic())
     printer << ", stochastic";
+  if (getDirect())
+    printer << ", direct";
   printer << '>';
 }
 

@@ -48,8 +48,9 @@ def Plan_KernelConfigAttr : Plan_Attr<"KernelConfig", "kernel_config"> {
   let summary = "the configuration that a kernel is generated for";
   let description = [{
     `<64 x f32>`, `<64 x f32, mean, weighted>`,
-    `<64 x f32, adam, decay, decoupled, clip>`, `<64 x bf16, sgd, stochastic>`.
-    The element is what rows are stored as.
+    `<64 x f32, adam, decay, decoupled, clip>`, `<64 x bf16, sgd, stochastic>`,
+    `<64 x f32, direct>`. The element is what rows are stored as; a direct
+    gather_pool takes rows, not places of unique rows.
   }];
   let parameters = (ins "int64_t":$dim, "::mlir::Type":$element,
     DefaultValuedParameter<"::terrace::emb::Pooling",
@@ -60,7 +61,8 @@ def Plan_KernelConfigAttr : Plan_Attr<"KernelConfig", "kernel_config"> {
     DefaultValuedParameter<"bool", "false", "with weight decay">:$decay,
     DefaultValuedParameter<"bool", "false", "with decoupled decay">:$decoupled,
     DefaultValuedParameter<"bool", "false", "clips the gradient">:$clip,
-    DefaultValuedParameter<"bool", "false", "rounds at random">:$stochastic);
+    DefaultValuedParameter<"bool", "false", "rounds at random">:$stochastic,
+    DefaultValuedParameter<"bool", "false", "gather_pool by id">:$direct);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
     /// The kernel's name in artifacts (docs/artifact.md).

@@ -21,7 +21,7 @@ static uint64_t lastEnumerator(Overflow) { return getMaxEnumValForOverflow(); }
 
 namespace terrace::plan {
 
-static constexpr uint64_t kVersion = 2;
+static constexpr uint64_t kVersion = 3;
 
 static uint64_t lastEnumerator(LaneKind) { return getMaxEnumValForLaneKind(); }
 static uint64_t lastEnumerator(KernelKind) {
@@ -48,7 +48,8 @@ static auto fieldsOf(KernelConfigAttr a) {
                     a.getOptimizer(), a.getDecay(),
                     bytecode::Since<2, bool>(a.getDecoupled()),
                     bytecode::Since<2, bool>(a.getClip()),
-                    bytecode::Since<2, bool>(a.getStochastic()));
+                    bytecode::Since<2, bool>(a.getStochastic()),
+                    bytecode::Since<3, bool>(a.getDirect()));
 }
 static auto fieldsOf(FeatureAttr a) {
   return std::tuple(a.getName(), a.getTable(), a.getPooling(), a.getMaxIds(),

@@ -24,6 +24,8 @@ Value terrace::plan::getRingOf(Value value) {
       value = check.getBatch();
     else if (auto translate = dyn_cast<TranslateOp>(op))
       value = translate.getIds();
+    else if (auto touch = dyn_cast<TouchOp>(op))
+      value = touch.getIds();
     else if (auto fill = dyn_cast<FillOp>(op))
       value = fill.getPins(); // the slots of the rows are in the probe's ring
     else
@@ -119,6 +121,12 @@ void UniqueOp::getPlanEffects(Effects &effects) {
   rows(effects, Access::Write, Role::Slots, RowSet::Miss, getGroupAttr());
 }
 
+void TouchOp::getPlanEffects(Effects &effects) {
+  buffers(effects, *this);
+  rows(effects, Access::Write, Role::Directory, RowSet::Miss, getGroupAttr());
+  rows(effects, Access::Write, Role::Slots, RowSet::Miss, getGroupAttr());
+}
+
 //===----------------------------------------------------------------------===//
 // Movement
 //===----------------------------------------------------------------------===//
@@ -173,7 +181,11 @@ void CopyOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
 //===----------------------------------------------------------------------===//
 
 void GatherPoolOp::getPlanEffects(Effects &effects) {
-  buffers(effects, *this);
+  // A direct one looks at no unique rows, only at the ids.
+  if (getDirect() && !getOccurrences().getDefiningOp<TouchOp>())
+    ring(effects, Access::Write, getRing());
+  else
+    buffers(effects, *this);
   // Offsets and weights of the bags stay where plan.unique found them.
   if (auto unique = getOccurrences().getDefiningOp<UniqueOp>())
     for (Value bags : unique.getIds())

@@ -128,6 +128,8 @@ void terrace::plan::detail::nameResults(Operation *op,
     names = {"bags", "inverse"};
   else if (isa<UniqueOp>(op))
     names = {"unique", "occurrences"};
+  else if (isa<TouchOp>(op))
+    names = {"occurrences"};
   else if (isa<ProbeOp>(op))
     names = {"pins", "misses", "victims"};
   else if (isa<ResumeOp>(op))

@@ -128,6 +128,18 @@ def Plan_UniqueOp : Plan_StageOp<"unique",
   let results = (outs Plan_BufType:$unique, Plan_BufType:$occurrences);
 }
 
+def Plan_TouchOp : Plan_StageOp<"touch",
+    (ins FlatSymbolRefAttr:$group, Plan_BufType:$ids,
+         OptionalAttr<StrArrayAttr>:$features),
+    "$group $ids (`features` $features^)?", Host, OfGroup, "{}", OfFeatures> {
+  let summary = "rows of a group without a cache get their initial value";
+  let description = [{
+    Stands for plan.unique where no row is updated and look-ups read rows by id:
+    yields the ids as occurrences, of which every row now has a value.
+  }];
+  let results = (outs Plan_BufType:$occurrences);
+}
+
 //===----------------------------------------------------------------------===//
 // Movement
 //===----------------------------------------------------------------------===//
@@ -208,14 +220,17 @@ def Plan_CopyOp : Plan_StageOp<"copy",
 def Plan_GatherPoolOp : Plan_StageOp<"gather_pool",
     (ins FlatSymbolRefAttr:$group, Optional<Plan_RowsType>:$rows,
          Plan_BufType:$occurrences, FlatSymbolRefArrayAttr:$kernels,
-         OptionalAttr<StrArrayAttr>:$features, Plan_RingType:$ring),
-    [{$group (`rows` $rows^)? `[` $occurrences `]` `with` custom<Symbols>($kernels)
-      (`features` $features^)? `into` $ring}],
+         OptionalAttr<StrArrayAttr>:$features, UnitAttr:$direct,
+         Plan_RingType:$ring),
+    [{$group (`rows` $rows^)? (`direct` $direct^)? `[` $occurrences `]`
+      `with` custom<Symbols>($kernels) (`features` $features^)? `into` $ring}],
     Compute, OfGroup, IntoRing, OfFeatures, [AttrSizedOperandSegments]> {
   let summary = "pools rows for the features of a group";
   let description = [{
     One kernel for all features, or one per feature in `features`. `rows` is
-    absent where the group has no cache: rows are used in place.
+    absent where the group has no cache: rows are used in place. `direct`: read
+    by id, not by the place among the unique rows; these then serve the updates
+    alone, and batches that are only looked up do without.
   }];
   let results = (outs Plan_BufType:$pooled);
 }

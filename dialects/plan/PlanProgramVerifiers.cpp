@@ -41,8 +41,10 @@ LogicalResult KernelOp::verify() {
     return emitOpError("a gather_pool takes no optimizer, no decay, no "
                        "clipping and no rounding");
   if (getKind() == KernelKind::SegmentUpdate &&
-      (config.getPooling() != emb::Pooling::Sum || config.getWeighted()))
-    return emitOpError("a segment_update takes no pooling and no weights");
+      (config.getPooling() != emb::Pooling::Sum || config.getWeighted() ||
+       config.getDirect()))
+    return emitOpError("a segment_update takes no pooling and no weights, and "
+                       "is never direct");
   return success();
 }
 

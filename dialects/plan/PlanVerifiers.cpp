@@ -82,6 +82,20 @@ static LogicalResult verifyOccurrences(PlanStageOpInterface stage,
                             "result, not the unique rows");
 }
 
+/// Look-ups take what plan.unique found, or by id what plan.touch made ready.
+static LogicalResult verifyLookedUp(GatherPoolOp op,
+                                    PlanStageOpInterface stage) {
+  if (op.getDirect() && op.getRows())
+    return op.emitOpError("is direct: its rows are named by id, which those "
+                          "of plan.fill are not");
+  if (!op.getOccurrences().getDefiningOp<TouchOp>())
+    return verifyOccurrences(stage, op.getOccurrences());
+  if (!op.getDirect())
+    return op.emitOpError("takes ids of plan.touch, which are no places of "
+                          "unique rows: needs `direct`");
+  return verifyFrom<TouchOp>(stage, op.getOccurrences(), "occurrences");
+}
+
 //===----------------------------------------------------------------------===//
 // Single stages
 //===----------------------------------------------------------------------===//
@@ -202,7 +216,7 @@ LogicalResult terrace::plan::detail::verifyStage(Operation *op) {
         if (op.getRows() &&
             failed(verifyFrom<FillOp>(stage, op.getRows(), "rows")))
           return failure();
-        return verifyOccurrences(stage, op.getOccurrences());
+        return verifyLookedUp(op, stage);
       })
       .Case([&](SegmentUpdateOp op) -> LogicalResult {
         if (op.getRows() &&
@@ -305,6 +319,10 @@ static LogicalResult verifyFeatures(PlanStageOpInterface stage,
       return stage->emitOpError("feature ")
              << name << " reads " << feature.getTable()
              << ", which is not in group @" << group.getSymName();
+    if (gather && gather.getDirect() && feature.getDedup())
+      return stage->emitOpError("feature ")
+             << name << " is pooled per unique bag of " << feature.getDedup()
+             << ", whose ids stand apart: it cannot be direct";
     if (!gather || i >= gather.getKernels().size() ||
         gather.getKernels().size() == 1)
       continue;
@@ -343,11 +361,17 @@ static LogicalResult verifyGather(GatherPoolOp op, GroupOp group,
   if (kernels != 1 && kernels != features)
     return op.emitOpError("has ") << features << " features but " << kernels
                                   << " kernels: one for all, or one for each";
-  for (auto name : op.getKernels().getAsRange<FlatSymbolRefAttr>())
+  for (auto name : op.getKernels().getAsRange<FlatSymbolRefAttr>()) {
+    KernelOp kernel;
     if (failed(terrace::plan::detail::verifyKernel(
             op, name, KernelKind::GatherPool, group.getRecord(), symbols,
-            nullptr)))
+            &kernel)))
       return failure();
+    if (kernel.getConfig().getDirect() != op.getDirect())
+      return op.emitOpError("reads rows ")
+             << (op.getDirect() ? "by id" : "by their slots") << ", but kernel "
+             << name << (op.getDirect() ? " does not" : " reads them by id");
+  }
   return success();
 }
 
@@ -369,7 +393,15 @@ static LogicalResult verifyGroupUse(PlanStageOpInterface stage, GroupOp group,
       !group.isCached())
     return stage->emitOpError("group @")
            << group.getSymName() << " has no cache: its rows do not move";
+  if (isa<TouchOp>(stage.getOperation()) && group.isCached())
+    return stage->emitOpError("group @")
+           << group.getSymName()
+           << " has a cache: its rows get their value in plan.fill";
   if (auto gather = dyn_cast<GatherPoolOp>(stage.getOperation())) {
+    if (gather.getDirect() && group.isCached())
+      return stage->emitOpError("is direct, but group @")
+             << group.getSymName()
+             << " has a cache: its rows lie in slots, not by their ids";
     if (failed(verifyRowsOperand(stage, group, bool(gather.getRows()))))
       return failure();
     return verifyGather(gather, group, symbols);

@@ -69,7 +69,10 @@ static trc_ticket submit(trc_session *session, uint64_t t) {
       {d.users, d.user_offsets, NULL, BATCH, 64, 64},
       {d.items, d.item_offsets, NULL, d.item_offsets[BATCH], 64, 64},
   };
-  trc_batch batch = {sizeof(batch), 2, bags, BATCH, NULL};
+  trc_batch batch = {.struct_size = sizeof(batch),
+                     .feature_count = 2,
+                     .features = bags,
+                     .samples = BATCH};
   trc_ticket ticket = 0;
   trc_error error = {.struct_size = sizeof(error)};
   trc_status status = trc_submit(session, &batch, &ticket, &error);

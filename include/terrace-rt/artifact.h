@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 #define TRC_ARTIFACT_MAGIC 0x31435254u /* "TRC1" */
-#define TRC_ARTIFACT_ABI 2u
+#define TRC_ARTIFACT_ABI 3u
 
 /* CPU images, in rising order of demands. Index into trc_kernel.image. */
 enum trc_cpu { TRC_CPU_V3 = 0, TRC_CPU_V4 = 1, TRC_CPU_COUNT = 2 };
@@ -59,6 +59,12 @@ typedef void (*trc_gather_pool_fn)(const char *rows, int64_t pitch,
                                    const int32_t *offsets, const float *weights,
                                    float *out, int32_t *winner, int64_t begin,
                                    int64_t end);
+
+/* The same, of kernels named `..._direct`: occurrence j is row ids[j]. */
+typedef void (*trc_gather_rows_fn)(const char *rows, int64_t pitch,
+                                   const int64_t *ids, const int32_t *offsets,
+                                   const float *weights, float *out,
+                                   int32_t *winner, int64_t begin, int64_t end);
 
 /* Updates unique rows begin..end-1; row u has contributions seg[u] ..
  * seg[u+1]-1 in summation order, contribution k being coef[k] * grads[occ[k] *

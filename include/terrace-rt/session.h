@@ -113,6 +113,12 @@ typedef struct trc_bags {
   int32_t offset_bits; /* 32 or 64 */
 } trc_bags;
 
+enum trc_batch_flags {
+  /* Only looked up: release comes after forward, and backward is refused. What
+   * only an update needs is then left out. */
+  TRC_BATCH_FORWARD_ONLY = 1
+};
+
 typedef struct trc_batch {
   uint32_t struct_size;
   uint32_t feature_count; /* all features of the model, in its order */
@@ -120,6 +126,8 @@ typedef struct trc_batch {
   int64_t samples;     /* 0 .. batch */
   const float *labels; /* head models: one per sample, 0 or 1; may be NULL to
                           predict only */
+  uint32_t flags;      /* trc_batch_flags */
+  uint32_t reserved;   /* 0 */
 } trc_batch;
 
 /* Copies the batch and queues it; TRC_WOULD_BLOCK where the pipeline is full
@@ -148,6 +156,8 @@ typedef struct trc_keyed_batch {
   int32_t offset_bits; /* 32 or 64 */
   int64_t samples;     /* 0 .. batch */
   const float *labels; /* as in trc_batch */
+  uint32_t flags;      /* trc_batch_flags */
+  uint32_t reserved;   /* 0 */
 } trc_keyed_batch;
 
 /* As trc_submit. Offsets in errors are those of the array. */

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// trc_gather_pool_fn of include/terrace-rt/artifact.h, "Forward" of
-// docs/numerics.md. For each bag and block of columns the occurrences are
-// walked once with all columns of the block in registers.
+// trc_gather_pool_fn and trc_gather_rows_fn of include/terrace-rt/artifact.h,
+// "Forward" of docs/numerics.md. For each bag and block of columns the
+// occurrences are walked once with all columns of the block in registers.
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/KernelBuilder.h"
@@ -17,6 +17,7 @@ using namespace terrace::codegen;
 
 namespace {
 enum Arg { Rows, Pitch, Slots, X, Offsets, Weights, Out, Winner, Begin, End };
+constexpr Arg Ids = Slots; // of a direct kernel, which has no x
 
 class GatherPool {
 public:
@@ -26,6 +27,9 @@ public:
 private:
   int64_t dim() const { return k.config.dim; }
   bool isWeighted() const { return k.config.weighted; }
+  Value arg(Arg a) {
+    return k.arg(unsigned(a) - (k.config.direct && a > Slots ? 1 : 0));
+  }
   Value row(Value occurrence);
   void prefetchRow(Value occurrence, Value firstColumn, ArrayRef<Piece> pieces);
   Values loadPieces(Value row, Value first, ArrayRef<Piece> pieces);
@@ -46,15 +50,22 @@ static int64_t columnsOf(ArrayRef<Piece> pieces) {
 }
 
 Value GatherPool::row(Value occurrence) {
-  return k.rowAddress(k.arg(Rows), k.arg(Pitch), k.arg(Slots),
-                      k.loadIndex(k.arg(X), occurrence));
+  if (k.config.direct)
+    return k.byteOffset(
+        arg(Rows),
+        arith::MulIOp::create(b, loc, k.load(k.i64(), arg(Ids), occurrence),
+                              arg(Pitch)));
+  return k.rowAddress(arg(Rows), arg(Pitch), arg(Slots),
+                      k.loadIndex(arg(X), occurrence));
 }
 
 /// The same block of columns of a row some occurrences ahead, also across
 /// bags: bags are short.
 void GatherPool::prefetchRow(Value occurrence, Value firstColumn,
                              ArrayRef<Piece> pieces) {
-  Value next = k.ahead(occurrence, KernelBuilder::occurrencesAhead, last);
+  Value next =
+      k.ahead(occurrence,
+              KernelBuilder::lookupsAhead(4 * k.config.weightWords()), last);
   // The first block's line holds the scale too.
   int64_t bytes = k.config.bytesOf(columnsOf(pieces));
   Value address = row(next);
@@ -75,16 +86,16 @@ Values GatherPool::loadPieces(Value row, Value first, ArrayRef<Piece> pieces) {
 }
 
 void GatherPool::build() {
-  k.begin("pipppppp" // rows pitch slots x offsets weights out winner
-          "ii");
+  // rows pitch, slots x or ids, offsets weights out winner, begin end
+  k.begin(k.config.direct ? "pipppppii" : "pippppppii");
   if (k.config.pooling == Pooling::None) {
-    last = k.addi(k.arg(End), -1);
+    last = k.addi(arg(End), -1);
     return copyRows();
   }
-  last = k.addi(k.loadIndex(k.arg(Offsets), k.arg(End)), -1);
-  k.forLoop(k.arg(Begin), k.arg(End), {}, [&](Value bag, ValueRange) {
-    Value from = k.loadIndex(k.arg(Offsets), bag);
-    Value to = k.loadIndex(k.arg(Offsets), k.addi(bag, 1));
+  last = k.addi(k.loadIndex(arg(Offsets), arg(End)), -1);
+  k.forLoop(arg(Begin), arg(End), {}, [&](Value bag, ValueRange) {
+    Value from = k.loadIndex(arg(Offsets), bag);
+    Value to = k.loadIndex(arg(Offsets), k.addi(bag, 1));
     if (k.config.pooling == Pooling::Max)
       maxBag(bag, from, to);
     else
@@ -95,10 +106,10 @@ void GatherPool::build() {
 
 void GatherPool::copyRows() {
   ColumnPlan plan = k.plan(1, false);
-  k.forLoop(k.arg(Begin), k.arg(End), {}, [&](Value occurrence, ValueRange) {
+  k.forLoop(arg(Begin), arg(End), {}, [&](Value occurrence, ValueRange) {
     Value source = row(occurrence);
     Value target =
-        k.element(k.f32(), k.arg(Out),
+        k.element(k.f32(), arg(Out),
                   arith::MulIOp::create(b, loc, occurrence, k.constant(dim())));
     k.forBlocks(plan, {}, [&](Value first, ArrayRef<Piece> pieces, ValueRange) {
       prefetchRow(occurrence, first, pieces);
@@ -138,9 +149,8 @@ void GatherPool::sumBag(Value bag, Value from, Value to) {
   // does not fit the caches a second time (dim 128: 27 and 52 M rows/s).
   ColumnPlan plan = k.plan(1, isWeighted());
   Value count = arith::SubIOp::create(b, loc, to, from);
-  Value target =
-      k.element(k.f32(), k.arg(Out),
-                arith::MulIOp::create(b, loc, bag, k.constant(dim())));
+  Value target = k.element(
+      k.f32(), arg(Out), arith::MulIOp::create(b, loc, bag, k.constant(dim())));
   k.forBlocks(plan, {}, [&](Value first, ArrayRef<Piece> pieces, ValueRange) {
     Values sums;
     for (const Piece &p : pieces)
@@ -154,7 +164,7 @@ void GatherPool::sumBag(Value bag, Value from, Value to) {
       KernelBuilder::RowScale scale = k.loadScale(source);
       Value weight;
       if (isWeighted())
-        weight = k.load(k.f32(), k.arg(Weights), occurrence);
+        weight = k.load(k.f32(), arg(Weights), occurrence);
       Values out;
       for (auto [p, sum] : llvm::zip(pieces, in)) {
         Value x = k.loadWeights(k.weightAddress(source, first, p.column),
@@ -183,8 +193,8 @@ void GatherPool::maxBag(Value bag, Value from, Value to) {
   Value some =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, from, to);
   Value index = arith::MulIOp::create(b, loc, bag, k.constant(dim()));
-  Value target = k.element(k.f32(), k.arg(Out), index);
-  Value winners = k.element(k.i32(), k.arg(Winner), index);
+  Value target = k.element(k.f32(), arg(Out), index);
+  Value winners = k.element(k.i32(), arg(Winner), index);
   k.forBlocks(plan, {}, [&](Value first, ArrayRef<Piece> pieces, ValueRange) {
     const size_t n = pieces.size();
     SmallVector<Type> types;

@@ -108,6 +108,11 @@ void KernelBuilder::prefetch(Value address, int64_t columns, bool forWrite) {
        c += lineColumns)
     LLVM::Prefetch::create(b, loc, column(address, c), /*rw=*/forWrite,
                            /*hint=*/3, /*cache=*/1);
+  // Rows with optimizer state behind them begin anywhere in a line, and then
+  // reach into one line more.
+  if (columns > 1 && columns <= maxLines * lineColumns)
+    LLVM::Prefetch::create(b, loc, column(address, columns - 1),
+                           /*rw=*/forWrite, /*hint=*/3, /*cache=*/1);
 }
 
 ColumnPlan KernelBuilder::plan(int64_t perPiece, bool operands) const {

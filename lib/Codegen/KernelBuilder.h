@@ -114,6 +114,11 @@ public:
 
   /// Occurrences, and unique rows, that a prefetch runs ahead (measured).
   static constexpr int64_t occurrencesAhead = 16, rowsAhead = 8;
+  /// The same of rows of so many bytes that are only read: of short ones, more
+  /// have to be under way at once.
+  static int64_t lookupsAhead(int64_t bytes) {
+    return bytes <= 64 ? 48 : bytes <= 256 ? 32 : occurrencesAhead;
+  }
 
 private:
   mlir::Value loadNumbers(mlir::Value address, int64_t width);

@@ -42,6 +42,7 @@ std::string KernelConfig::name() const {
   name += gather ? toString(pooling) : toString(optimizer);
   auto add = [&](bool is, const char *word) { name += is ? word : ""; };
   add(gather && weighted, "_weighted");
+  add(gather && direct, "_direct");
   add(!gather && decay, "_decay");
   add(!gather && decoupled, "_decoupled");
   add(!gather && clip, "_clip");
@@ -78,6 +79,7 @@ llvm::Expected<KernelConfig> KernelConfig::parse(StringRef name) {
       break;
     }
   if (config.kind == KernelKind::GatherPool) {
+    config.direct = word.consume_back("_direct");
     config.weighted = word.consume_back("_weighted");
     int i = indexOf(poolings, word);
     if (i < 0)

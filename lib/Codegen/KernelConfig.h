@@ -48,6 +48,7 @@ struct KernelConfig {
   // gather_pool
   Pooling pooling = Pooling::Sum;
   bool weighted = false; // never with max or none
+  bool direct = false;   // occurrences are rows, without slots
   // segment_update
   Optimizer optimizer = Optimizer::Sgd;
   bool decay = false;      // weight decay != 0
@@ -76,6 +77,12 @@ struct KernelConfig {
     return config;
   }
 
+  KernelConfig byId() const {
+    KernelConfig config = *this;
+    config.direct = true;
+    return config;
+  }
+
   KernelConfig stored(Element as, bool roundStochastically = false) const {
     KernelConfig config = *this;
     config.element = as;
@@ -84,7 +91,8 @@ struct KernelConfig {
   }
 
   /// The name in the artifact: gather_pool_<dim>_[<element>_]<pooling>
-  /// [_weighted] or segment_update_<dim>_[<element>_]<optimizer>[_decay]
+  /// [_weighted][_direct] or
+  /// segment_update_<dim>_[<element>_]<optimizer>[_decay]
   /// [_decoupled][_clip][_stochastic]; f32 is not spelt.
   std::string name() const;
   /// The configuration of such a name; the error says what is wrong in it.

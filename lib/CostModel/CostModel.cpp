@@ -145,10 +145,14 @@ StepCost planner::stepCost(const Problem &problem, const Decision &decision,
   std::vector<WorkerCost> workers(problem.workers);
 
   // Whole groups, so that a cache with a slot for every row never misses.
-  std::vector<char> allCached(problem.tables.size(), 0);
+  // Where nothing is updated, look-ups by id need no unique rows.
+  std::vector<char> allCached(problem.tables.size(), 0),
+      unique(problem.tables.size(), 1);
   for (const Group &g : footprint.groups)
-    for (int t : g.tables)
+    for (int t : g.tables) {
       allCached[t] = g.cached() && g.slots >= g.rows;
+      unique[t] = !(problem.serve && g.direct);
+    }
 
   struct Transfer {
     double ops = 0, bytes = 0;
@@ -163,7 +167,8 @@ StepCost planner::stepCost(const Problem &problem, const Decision &decision,
     const TableDecision &d = decision.tables[t];
     WorkerCost &w = workers[d.worker];
     w.at(Stage::Ingest) += l.gradIds * cpu.ingestNsPerId * 1e-9;
-    w.at(Stage::Unique) += l.gradIds * cpu.uniqueNsPerId * 1e-9;
+    if (unique[t])
+      w.at(Stage::Unique) += l.gradIds * cpu.uniqueNsPerId * 1e-9;
     int rowsIn = d.home;
     if (!d.caches.empty()) {
       rowsIn = d.caches.front().tier;

@@ -9,6 +9,7 @@
 
 #include "Schedule/Stages.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <algorithm>
@@ -29,9 +30,13 @@ namespace {
 /// Largest number of ids that features of `table` can bring in one batch.
 struct Occurrences {
   std::vector<int64_t> perFeature, perTable;
+  std::vector<bool> deduplicated; // by table
 
-  explicit Occurrences(const Problem &p) : perTable(p.tables.size(), 0) {
+  explicit Occurrences(const Problem &p)
+      : perTable(p.tables.size(), 0), deduplicated(p.tables.size(), false) {
     for (const Feature &f : p.features) {
+      if (f.dedup >= 0)
+        deduplicated[static_cast<size_t>(f.table)] = true;
       int64_t ids = std::min(p.batch * f.maxIds, p.maxIds);
       perFeature.push_back(ids);
       perTable[f.table] = std::min(perTable[f.table] + ids, p.maxIds);
@@ -88,6 +93,10 @@ std::vector<Group> planner::formGroups(const Problem &problem,
   }
   for (size_t i = 0; i < groups.size(); ++i) {
     Group &g = groups[i];
+    // As trc::readsById, which decides the rings.
+    g.direct = !g.cached() && llvm::none_of(g.tables, [&](int t) {
+      return occ.deduplicated[static_cast<size_t>(t)];
+    });
     g.maxUnique = std::min(uniqueSum[i], g.maxOccurrences);
     if (!g.cached())
       continue;
@@ -192,7 +201,8 @@ std::vector<Ring> planner::formRings(const trc::ModelShape &shape,
     add(trc::RingRole::dedup, -1);
   for (size_t g = 0; g < shape.groups.size(); ++g) {
     int group = static_cast<int>(g);
-    add(trc::RingRole::unique, group);
+    if (!shape.serve || !trc::readsById(shape, group))
+      add(trc::RingRole::unique, group);
     if (shape.groups[g].cached) {
       add(trc::RingRole::probe, group);
       add(trc::RingRole::staging, group);

@@ -50,6 +50,7 @@ struct Group {
   std::vector<int64_t> retained; // per cache
   int64_t slots = 0;             // of the first cache: retained + overflow
   int64_t maxOccurrences = 0, maxUnique = 0, maxMiss = 0;
+  bool direct = false; ///< look-ups read rows by id (plan-direct-lookup)
   bool cached() const { return !caches.empty(); }
 };
 

@@ -32,6 +32,7 @@ void buildPlanPipeline(OpPassManager &manager,
                        const PlanPipelineOptions &options) {
   manager.addPass(createEmbToPlan());
   manager.addPass(createPlanGroup());
+  manager.addPass(createPlanDirectLookup());
   PlanSchedulePrefetchOptions schedule;
   schedule.lookahead = options.lookahead;
   manager.addPass(createPlanSchedulePrefetch(schedule));

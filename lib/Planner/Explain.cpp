@@ -190,7 +190,7 @@ void planner::explainText(const Problem &p, const Plan &plan, raw_ostream &os) {
 
   os << "\ngroups (tables of one record class, home and cache)\n";
   TextTable groups({"group", "tables", "rows", "slot", "home", "cache",
-                    "retained", "slots", "max unique"});
+                    "retained", "slots", "max unique", "looked up"});
   for (const Group &g : plan.footprint.groups) {
     std::string caches;
     for (int c : g.caches)
@@ -200,9 +200,10 @@ void planner::explainText(const Problem &p, const Plan &plan, raw_ostream &os) {
                 caches.empty() ? "-" : caches,
                 g.cached() ? std::to_string(g.retained[0]) : "-",
                 g.cached() ? std::to_string(g.slots) : "-",
-                std::to_string(g.maxUnique)});
+                std::to_string(g.maxUnique),
+                g.direct ? "by id" : "by unique row"});
   }
-  groups.print(os, {0, 4, 5});
+  groups.print(os, {0, 4, 5, 9});
 
   os << "\nbound\n";
   TextTable tiers(
@@ -297,7 +298,8 @@ json::Value planner::explainJson(const Problem &p, const Plan &plan) {
                                   {"home", p.tiers[g.home].name},
                                   {"cache", std::move(caches)},
                                   {"slots", g.slots},
-                                  {"max_unique", g.maxUnique}});
+                                  {"max_unique", g.maxUnique},
+                                  {"direct", g.direct}});
   }
   json::Array tiers;
   std::vector<TierWear> wear = tierWear(p, plan.decision, plan.cost);

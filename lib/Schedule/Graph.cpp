@@ -16,9 +16,10 @@ namespace terrace::schedule {
 
 namespace {
 const char *const opNames[] = {
-    "ingest", "check",   "translate", "dedup",          "unique",      "probe",
-    "spill",  "store",   "fetch",     "fill",           "gather_pool", "expand",
-    "call",   "handoff", "resume",    "segment_update", "unpin",       "other"};
+    "ingest", "check",          "translate", "dedup", "unique",
+    "touch",  "probe",          "spill",     "store", "fetch",
+    "fill",   "gather_pool",    "expand",    "call",  "handoff",
+    "resume", "segment_update", "unpin",     "other"};
 const char *const laneNames[] = {"cpu", "stream", "io", "caller"};
 const char *const ringNames[] = {"ingest",  "dedup",    "unique", "probe",
                                  "staging", "writebuf", "pooled", "expanded",
@@ -63,6 +64,7 @@ bool canRunOn(OpKind kind, LaneKind lane) {
   case OpKind::Translate:
   case OpKind::Dedup:
   case OpKind::Unique:
+  case OpKind::Touch:
   case OpKind::Probe:
   case OpKind::Unpin:
     return lane == LaneKind::Cpu;
@@ -100,6 +102,7 @@ std::vector<Effect> stateEffects(OpKind kind, int group, bool cached,
   Role rows = cached ? Role::Slots : Role::Home;
   switch (kind) {
   case OpKind::Unique:
+  case OpKind::Touch:
     // A memory row that was never touched gets its initial value here.
     if (!cached)
       return {{Role::Home, group, RowSet::Miss, true}};
@@ -169,7 +172,7 @@ bool readsRing(OpKind kind, RingRole role) {
   switch (role) {
   case RingRole::Ingest:
     return in({OpKind::Check, OpKind::Translate, OpKind::Dedup, OpKind::Unique,
-               OpKind::GatherPool, OpKind::Expand, OpKind::Call,
+               OpKind::Touch, OpKind::GatherPool, OpKind::Expand, OpKind::Call,
                OpKind::Handoff, OpKind::Resume, OpKind::SegmentUpdate});
   case RingRole::Dedup:
     return in({OpKind::Unique, OpKind::GatherPool, OpKind::Expand, OpKind::Call,

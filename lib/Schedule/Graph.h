@@ -35,6 +35,7 @@ enum class OpKind {
   Translate,
   Dedup,
   Unique,
+  Touch,
   Probe,
   Spill,
   Store,

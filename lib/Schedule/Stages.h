@@ -29,6 +29,7 @@ inline int aheadOf(OpKind kind, int lookahead) {
     return lookahead ? lookahead + 1 : 0;
   case OpKind::Dedup:
   case OpKind::Unique:
+  case OpKind::Touch:
   case OpKind::Probe:
   case OpKind::Spill:
   case OpKind::Store:

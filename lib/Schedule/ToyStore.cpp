@@ -233,6 +233,7 @@ void ToyStore::end(int op, int batch) {
   State &s = groups[o.group];
   switch (o.kind) {
   case OpKind::Unique:
+  case OpKind::Touch:
     if (!graph.groups[o.group].cached)
       for (int row : s.rows[batch])
         s.touched[row] = 1;

@@ -17,8 +17,9 @@ from . import errors
 OK, WOULD_BLOCK, BAD_ARGUMENT, BAD_INPUT, FORKED = 0, 1, 2, 3, 15
 MODES = {"train": 0, "eval": 1, "serve": 2}
 OPEN_FRESH, OPEN_WARM = 1, 2
-ARTIFACT_MAGIC, ARTIFACT_ABI = 0x31435254, 2
+ARTIFACT_MAGIC, ARTIFACT_ABI = 0x31435254, 3
 
+FORWARD_ONLY = 1  # of trc_batch_flags
 CPU = 1  # DLDeviceType
 INT, UINT, FLOAT = 0, 1, 2  # DLDataTypeCode
 
@@ -62,13 +63,13 @@ class Bags(Structure):
 
 class Batch(Structure):
     _fields_ = [("struct_size", c_uint32), ("feature_count", c_uint32), ("features", POINTER(Bags)), ("samples", c_int64),
-                ("labels", c_void_p)]
+                ("labels", c_void_p), ("flags", c_uint32), ("reserved", c_uint32)]
 
 
 class KeyedBatch(Structure):
     _fields_ = [("struct_size", c_uint32), ("key_count", c_uint32), ("keys", c_void_p), ("values", c_void_p), ("offsets", c_void_p),
                 ("weights", c_void_p), ("value_count", c_int64), ("value_bits", c_int32), ("offset_bits", c_int32), ("samples", c_int64),
-                ("labels", c_void_p)]
+                ("labels", c_void_p), ("flags", c_uint32), ("reserved", c_uint32)]
 
 
 class BackwardOptions(Structure):

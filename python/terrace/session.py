@@ -225,12 +225,13 @@ class Session:
 
     # -- batches ----------------------------------------------------------------------------------------------------------------------
 
-    def submit(self, features, labels=None):
+    def submit(self, features, labels=None, *, forward_only=False):
         """Copies a batch and queues it; returns its ticket.
 
         features: a dict by name, or a list in the model's order. Each is (values, offsets) or (values, offsets, weights), where bag s
         is values[offsets[s]:offsets[s + 1]]; or values alone: one id per sample, or [samples, k] for bags of k ids. labels: for models
-        with a head, one 0 or 1 per sample. Raises WouldBlock where the pipeline is full.
+        with a head, one 0 or 1 per sample. forward_only: release follows forward, never backward, and what only an update needs is
+        left out. Raises WouldBlock where the pipeline is full.
         """
         given = self._ordered(features, "features")
         bags = (_abi.Bags * len(given))()
@@ -256,14 +257,14 @@ class Session:
             if labels.shape[0] != samples:
                 raise BadArgument(f"{labels.shape[0]} labels for {samples} samples")
         batch = _abi.Batch(struct_size=ctypes.sizeof(_abi.Batch), feature_count=len(bags), features=bags, samples=samples or 0,
-                           labels=labels.address if labels is not None else None)
+                           labels=labels.address if labels is not None else None, flags=_abi.FORWARD_ONLY if forward_only else 0)
         return self._queue(self._library.trc_submit, batch, samples, lambda i: keep[i][:2])
 
-    def submit_keyed(self, values, offsets, weights=None, *, samples, keys):
+    def submit_keyed(self, values, offsets, weights=None, *, samples, keys, forward_only=False):
         """submit for all bags in one array, key by key: bag s of key k is values[offsets[k * samples + s]:offsets[k * samples + s + 1]].
 
         keys: by feature of the model, which key has its bags. weights: one per id; None where no feature is weighted. What
-        KeyedJaggedTensors have; the cost does not grow with the number of features.
+        KeyedJaggedTensors have; the cost does not grow with the number of features. forward_only: as submit's.
         """
         values, offsets = _tensor.ids(values, "values"), _tensor.ids(offsets, "offsets")
         mine = self._mine.__dict__
@@ -281,6 +282,7 @@ class Session:
         batch.key_count = (ends - 1) // samples if samples else int(keys.max(initial=-1)) + 1
         batch.values, batch.value_bits, (batch.value_count, ) = values.address, values.bits, values.shape
         batch.offsets, batch.offset_bits, batch.samples = offsets.address, offsets.bits, samples
+        batch.flags = _abi.FORWARD_ONLY if forward_only else 0
         if self._weighted:
             seen = _tensor.floats(weights, "weights")
             if seen.shape != values.shape:

@@ -109,7 +109,8 @@ struct GroupPlan {
   int64_t retained = 0, slots = 0;
   std::string policy;
   int64_t maxOccurrences = 0, maxUnique = 0, maxMiss = 0;
-  std::string update; // kernel
+  std::string update;  // kernel
+  bool direct = false; // look-ups read rows by id, without unique rows
 
   bool cached() const { return cache >= 0; }
   /// Weights, then state: what of a slot is the row's.
@@ -136,6 +137,7 @@ enum class OpKind {
   translate,
   dedup,
   unique,
+  touch,
   probe,
   spill,
   store,

@@ -95,6 +95,12 @@ void checkGroup(Plan &plan, size_t g) {
   if (group.maxOccurrences < ids || group.maxUnique < unique)
     failPlan(where, "bounds are below the " + std::to_string(ids) +
                         " ids that a batch may hold");
+  if (group.direct && group.cached())
+    failPlan(where, "has a cache; only rows in memory are looked up by id");
+  for (int f : group.features)
+    if (group.direct && plan.features[f].dedup >= 0)
+      failPlan(where, "is looked up by id, but feature '" +
+                          plan.features[f].name + "' is pooled per unique bag");
   if (group.cached()) {
     if (group.maxMiss < group.maxUnique)
       failPlan(where, "max_miss is below max_unique");
@@ -111,6 +117,7 @@ void checkGroup(Plan &plan, size_t g) {
 bool opHasGroup(OpKind kind) {
   switch (kind) {
   case OpKind::unique:
+  case OpKind::touch:
   case OpKind::probe:
   case OpKind::spill:
   case OpKind::store:
@@ -196,11 +203,14 @@ void checkSchedule(const Plan &plan) {
   for (int g = 0; g < static_cast<int>(plan.groups.size()); ++g) {
     if (plan.groups[g].features.empty())
       continue; // a table that no feature reads
-    need(OpKind::unique, g);
+    // Where nothing is updated, look-ups by id need no unique rows.
+    const bool touched = plan.serve && plan.groups[g].direct;
+    need(touched ? OpKind::touch : OpKind::unique, g);
     need(OpKind::gatherPool, g);
     if (!plan.serve)
       need(OpKind::segmentUpdate, g);
-    needRing(RingRole::unique, g);
+    if (!touched)
+      needRing(RingRole::unique, g);
     needRing(RingRole::pooled, g);
     if (!plan.groups[g].cached())
       continue;

@@ -219,6 +219,7 @@ void readGroups(const json &j, Plan &plan) {
     group.maxUnique = number(g, "max_unique");
     group.maxMiss = number(g, "max_miss");
     group.update = g.at("update").get<std::string>();
+    group.direct = g.value("direct", false);
     plan.groups.push_back(std::move(group));
   }
 }

@@ -173,16 +173,17 @@ struct UniqueHeader {
 /// contributions in summation order.
 struct UniqueLayout {
   int64_t header, rows, x, xBase, seg, occ, coef, bytes;
-  int64_t table, tableEntries; // the hash table; overlaps occ and coef, which
+  int64_t table, tableEntries; // places of rows; overlaps occ and coef, which
                                // are written after it was last read
 
   UniqueLayout(const ModelShape &m, int g) {
     const GroupShape &s = m.groups[g];
     LayoutCursor c;
     header = c.take(sizeof(UniqueHeader));
-    rows = c.take(s.maxUnique * 4);
     xBase = c.take((static_cast<int64_t>(m.features.size()) + 1) * 8);
     x = c.take(s.maxOccurrences * 4);
+    // Rows are numbered before there are segments: one more may be written to.
+    rows = c.take(s.maxUnique * 4);
     seg = c.take((s.maxUnique + 2) * 4);
     occ = c.take(s.maxOccurrences * 4);
     coef = c.take(s.maxOccurrences * 4);
@@ -318,6 +319,17 @@ struct GradsLayout {
     bytes = c.bytes();
   }
 };
+
+/// Whether look-ups of a group may read its rows straight by id: they lie in
+/// memory one after the other, and no feature is pooled per unique bag, whose
+/// ids stand apart. A plan that serves then needs no unique rows of the group.
+inline bool readsById(const ModelShape &m, int group) {
+  return !m.groups[group].cached &&
+         std::none_of(m.features.begin(), m.features.end(),
+                      [group](const FeatureShape &f) {
+                        return f.group == group && f.dedup >= 0;
+                      });
+}
 
 /// Bookkeeping of a group whose home is memory: three bits a row (has a value,
 /// was updated, is being stored). Part of the bound's `index`.

@@ -9,6 +9,7 @@
 #include "runtime/exec/FpEnv.h"
 #include "runtime/exec/Pipeline.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -72,6 +73,35 @@ View columnsOf(const View &whole, int64_t first) {
   if (part.data)
     part.data += first * whole.columnStride;
   return part;
+}
+
+/// Rows are short: most are a few vectors, not worth a call.
+void copyFloats(const float *from, float *to, int64_t n) {
+  if (n < 64)
+    for (; n >= 8; n -= 8, from += 8, to += 8)
+      __builtin_memcpy(to, from, 32);
+  if (n)
+    std::memcpy(to, from, static_cast<size_t>(n) * 4);
+}
+
+/// Rows begin .. end - 1 of an output to the caller's tensor.
+void copyRows(const float *from, int64_t dim, const View &to, int64_t begin,
+              int64_t end) {
+  if (begin >= end)
+    return;
+  if (to.dense(dim)) {
+    std::memcpy(to.data + begin * dim, from + begin * dim,
+                static_cast<size_t>((end - begin) * dim) * 4);
+    return;
+  }
+  for (int64_t r = begin; r < end; ++r) {
+    if (to.columnStride == 1) { // a part of a wider tensor
+      copyFloats(from + r * dim, &to(r, 0), dim);
+      continue;
+    }
+    for (int64_t c = 0; c < dim; ++c)
+      to(r, c) = from[r * dim + c];
+  }
 }
 
 } // namespace
@@ -139,28 +169,24 @@ Status Pipeline::copyOutputs(int64_t t, DLTensor *const *outputs,
   }
   std::vector<View> views;
   TRC_RETURN_IF_ERROR(viewsOf(*this, t, outputs, count, "output", views));
+  // All features of a few samples, then of the next ones: side by side in one
+  // tensor they are one place, and a thousand features are one loop.
+  constexpr int64_t together = 64;
+  int64_t rows = b.samples, floats = 0;
   for (size_t f = 0; f < views.size(); ++f) {
-    int64_t dim = plan.shape.features[f].dim;
-    const float *from = outputOf(t, f);
-    const View &to = views[f];
-    pool.parallelFor(
-        0, outputRows(t, f), 65536 / dim + 1, [&](int64_t begin, int64_t end) {
-          if (to.dense(dim)) {
-            std::memcpy(to.data + begin * dim, from + begin * dim,
-                        static_cast<size_t>((end - begin) * dim) * 4);
-            return;
-          }
-          for (int64_t r = begin; r < end; ++r) {
-            if (to.columnStride == 1) { // a part of a wider tensor
-              std::memcpy(&to(r, 0), from + r * dim,
-                          static_cast<size_t>(dim) * 4);
-              continue;
-            }
-            for (int64_t c = 0; c < dim; ++c)
-              to(r, c) = from[r * dim + c];
-          }
-        });
+    rows = std::max(rows, outputRows(t, f)); // ids, where it is not pooled
+    floats += plan.shape.features[f].dim;
   }
+  const int64_t blocks = (rows + together - 1) / together;
+  pool.parallelFor(
+      0, blocks, 65536 / (floats * together + 1) + 1,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t block = begin; block < end; ++block)
+          for (size_t f = 0; f < views.size(); ++f)
+            copyRows(outputOf(t, f), plan.shape.features[f].dim, views[f],
+                     block * together,
+                     std::min((block + 1) * together, outputRows(t, f)));
+      });
   return Status();
 }
 

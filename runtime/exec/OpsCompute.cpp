@@ -19,9 +19,31 @@ static int64_t grainFor(int64_t dim) {
   return std::max<int64_t>(16, 16384 / std::max<int64_t>(1, dim));
 }
 
-void Pipeline::gatherPool(Batch &b, GroupRuntime &g) {
+/// Outputs begin .. end - 1 of the i-th feature of a group.
+void Pipeline::gatherOf(const Batch &b, GroupRuntime &g, size_t i,
+                        int64_t begin, int64_t end) {
   const PooledLayout &layout = pooledLayouts[g.index];
-  const uint32_t *slots = slotsOf(b.t, g);
+  const size_t f = static_cast<size_t>(g.plan->features[i]);
+  const FeaturePlan &feature = plan.features[f];
+  Bags bags = forwardBags(b.t, f);
+  const int32_t *offsets =
+      feature.pooling == Pooling::none ? nullptr : bags.offsets;
+  float *out = at<float>(g.pooledRing, b.t, layout.outAt[f]);
+  int32_t *winner = feature.pooling == Pooling::max
+                        ? at<int32_t>(g.pooledRing, b.t, layout.winnerAt[f])
+                        : nullptr;
+  if (g.plan->direct)
+    g.directGathers[i](
+        g.row(static_cast<uint64_t>(plan.tables[feature.table].rowBase)),
+        g.plan->slotBytes, idsOf(b.t, f), offsets, bags.weights, out, winner,
+        begin, end);
+  else
+    g.gathers[i](g.memory.data(), g.plan->slotBytes, slotsOf(b.t, g),
+                 forwardX(b.t, f), offsets, bags.weights, out, winner, begin,
+                 end);
+}
+
+void Pipeline::gatherPool(Batch &b, GroupRuntime &g) {
   const std::vector<int> &features = g.plan->features;
   // One loop over the outputs of all features: many are short.
   std::vector<int64_t> begins(features.size() + 1, 0);
@@ -30,26 +52,18 @@ void Pipeline::gatherPool(Batch &b, GroupRuntime &g) {
     bool none = plan.features[features[i]].pooling == Pooling::none;
     begins[i + 1] = begins[i] + (none ? bags.offsets[bags.count] : bags.count);
   }
-  pool.parallelFor(
-      0, begins.back(), grainFor(g.plan->dim), [&](int64_t begin, int64_t end) {
-        for (size_t i = 0; i < features.size(); ++i) {
-          int64_t low = std::max(begin, begins[i]) - begins[i];
-          int64_t high = std::min(end, begins[i + 1]) - begins[i];
-          if (low >= high)
-            continue;
-          size_t f = static_cast<size_t>(features[i]);
-          Bags bags = forwardBags(b.t, f);
-          bool none = plan.features[f].pooling == Pooling::none;
-          bool max = plan.features[f].pooling == Pooling::max;
-          g.gathers[i](g.memory.data(), g.plan->slotBytes, slots,
-                       forwardX(b.t, f), none ? nullptr : bags.offsets,
-                       bags.weights,
-                       at<float>(g.pooledRing, b.t, layout.outAt[f]),
-                       max ? at<int32_t>(g.pooledRing, b.t, layout.winnerAt[f])
-                           : nullptr,
-                       low, high);
-        }
-      });
+  pool.parallelFor(0, begins.back(), grainFor(g.plan->dim),
+                   [&](int64_t begin, int64_t end) {
+                     size_t i = static_cast<size_t>(
+                         std::upper_bound(begins.begin(), begins.end(), begin) -
+                         begins.begin() - 1);
+                     for (; i < features.size() && begins[i] < end; ++i) {
+                       int64_t low = std::max(begin, begins[i]) - begins[i];
+                       int64_t high = std::min(end, begins[i + 1]) - begins[i];
+                       if (low < high)
+                         gatherOf(b, g, i, low, high);
+                     }
+                   });
 }
 
 void Pipeline::expand(Batch &b) {
@@ -122,7 +136,7 @@ void Pipeline::call(Batch &b) {
     headForward(plan.head, headState.bias, inputs.data(),
                 static_cast<int64_t>(n), begin, end, z, p);
   });
-  if (!training || !b.hasLabels)
+  if (b.forwardOnly || !b.hasLabels)
     return;
   std::mutex mutex;
   int64_t badSample = b.samples;

@@ -99,6 +99,13 @@ Status Pipeline::checkShape(const trc_batch &batch, bool slices) const {
                   "a batch of " + std::to_string(batch.samples) +
                       " samples; 0 .. " + std::to_string(plan.batch) +
                       " were compiled for");
+  if ((batch.flags & ~uint32_t(TRC_BATCH_FORWARD_ONLY)) || batch.reserved)
+    return Status(TRC_BAD_ARGUMENT,
+                  "the batch's flags are " + std::to_string(batch.flags) +
+                      ", of which this runtime knows " +
+                      std::to_string(TRC_BATCH_FORWARD_ONLY) +
+                      "; reserved is " + std::to_string(batch.reserved) +
+                      " and must be 0");
   int64_t ids = 0;
   for (size_t f = 0; f < plan.features.size(); ++f)
     TRC_RETURN_IF_ERROR(checkFeature(plan.features[f], batch.features[f],
@@ -124,6 +131,7 @@ Status Pipeline::ingest(int64_t t, const trc_batch &in) {
   b.t = t;
   b.samples = in.samples;
   b.hasLabels = in.labels != nullptr;
+  b.forwardOnly = !training || (in.flags & TRC_BATCH_FORWARD_ONLY);
   b.failed = b.applied = false;
   b.error = Status();
   b.gradError = Status();

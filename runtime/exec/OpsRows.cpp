@@ -22,7 +22,7 @@ void Pipeline::probe(Batch &b, GroupRuntime &g) {
   p.rows = at<uint32_t>(g.uniqueRing, b.t, u.rows);
   p.unique = static_cast<uint32_t>(
       at<UniqueHeader>(g.uniqueRing, b.t, u.header)->unique);
-  p.seg = training ? at<int32_t>(g.uniqueRing, b.t, u.seg) : nullptr;
+  p.seg = !b.forwardOnly ? at<int32_t>(g.uniqueRing, b.t, u.seg) : nullptr;
   // Where a model only serves, no row changes and no victim is written.
   const int64_t writeSlots =
       g.writeRing < 0 ? 0 : plan.rings[g.writeRing].depth;

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Unique rows in order of first appearance, then, for training, the
-// contributions to each row's gradient in the order of docs/numerics.md:
-// feature, sample, position. That order is over samples also where the forward
-// pass works on unique bags.
+// Rows that were never seen get their initial value. Unique rows in order of
+// first appearance, then, for batches that train, the contributions to each
+// row's gradient in the order of docs/numerics.md: feature, sample, position.
+// That order is over samples also where the forward pass works on unique bags.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/exec/Pipeline.h"
@@ -21,61 +21,102 @@ void Pipeline::unique(Batch &b, GroupRuntime &g) {
   uint32_t *x = at<uint32_t>(g.uniqueRing, b.t, layout.x);
   int64_t *xBase = at<int64_t>(g.uniqueRing, b.t, layout.xBase);
   auto *header = at<UniqueHeader>(g.uniqueRing, b.t, layout.header);
-  uint32_t *table = at<uint32_t>(g.uniqueRing, b.t, layout.table);
+  uint32_t *places = at<uint32_t>(g.uniqueRing, b.t, layout.table);
 
   int64_t occurrences = 0;
-  for (int f : g.plan->features) {
+  g.tableIds.assign(g.plan->tables.size(), 0);
+  g.numbers.assign(g.plan->tables.size(), RowNumbers());
+  for (size_t i = 0; i < g.plan->features.size(); ++i) {
+    int f = g.plan->features[i];
     Bags bags = forwardBags(b.t, static_cast<size_t>(f));
     xBase[f] = occurrences;
     occurrences += bags.offsets[bags.count];
+    g.tableIds[g.featureTable[i]] += bags.offsets[bags.count];
   }
-  // At most half full; never more entries than the layout has.
-  uint64_t entries =
-      static_cast<uint64_t>(std::max<int64_t>(1, 2 * occurrences));
-  std::memset(table, 0xff, entries * 4);
   uint32_t count = 0;
-  for (size_t position = 0; position < g.plan->features.size(); ++position) {
-    size_t f = static_cast<size_t>(g.plan->features[position]);
-    const TablePlan &model = plan.tables[plan.features[f].table];
-    uint64_t rowBase = static_cast<uint64_t>(model.rowBase);
-    size_t tablePosition = g.cache ? 0 : g.tableOf(plan, rowBase);
+  for (size_t i = 0; i < g.plan->features.size(); ++i) {
+    size_t f = static_cast<size_t>(g.plan->features[i]);
+    const size_t table = g.featureTable[i];
+    const TablePlan &model = plan.tables[g.plan->tables[table]];
+    const uint64_t rowBase = static_cast<uint64_t>(model.rowBase);
     const int32_t *offsets = offsetsOf(b.t, f);
     const int64_t *ids = idsOf(b.t, f);
+    RowNumbers &numbers = g.numbers[table];
+    if (!numbers.begun()) {
+      uint64_t most = static_cast<uint64_t>(g.tableIds[table]);
+      uint64_t tableRows = static_cast<uint64_t>(model.rows);
+      numbers = RowNumbers(places, most, tableRows);
+      places += RowNumbers::placesFor(most, tableRows);
+    }
+    const uint32_t known = count;
     uint32_t *out = x + xBase[f];
     auto take = [&](int64_t begin, int64_t end) {
-      for (int64_t j = begin; j < end; ++j) {
-        uint32_t row =
-            static_cast<uint32_t>(rowBase + static_cast<uint64_t>(ids[j]));
-        uint64_t h = (row * 0x9e3779b97f4a7c15ull) >> 32;
-        uint64_t e = h * entries >> 32;
-        while (table[e] != ~0u && rows[table[e]] != row)
-          e = e + 1 == entries ? 0 : e + 1;
-        if (table[e] == ~0u) {
-          if (!g.cache && !g.present.test(row)) {
-            g.present.set(row);
-            g.initRow(plan, tablePosition, row, g.row(row));
-          }
-          rows[count] = row;
-          table[e] = count++;
-        }
-        *out++ = table[e];
-      }
+      count =
+          numbers.number(ids + begin, end - begin, rowBase, rows, count, out);
+      out += end - begin;
     };
-    int d = plan.features[f].dedup;
-    if (d < 0) {
+    if (int d = plan.features[f].dedup; d < 0) {
       take(0, offsets[b.samples]);
-      continue;
+    } else {
+      const int32_t *first =
+          at<int32_t>(dedupRing, b.t, dedupLayout.groups[d].first);
+      int64_t bags = *at<int64_t>(dedupRing, b.t, dedupLayout.groups[d].count);
+      for (int64_t u = 0; u < bags; ++u)
+        take(offsets[first[u]], offsets[first[u] + 1]);
     }
-    const int32_t *first =
-        at<int32_t>(dedupRing, b.t, dedupLayout.groups[d].first);
-    int64_t bags = *at<int64_t>(dedupRing, b.t, dedupLayout.groups[d].count);
-    for (int64_t u = 0; u < bags; ++u)
-      take(offsets[first[u]], offsets[first[u] + 1]);
+    for (uint32_t u = known; !g.cache && u < count; ++u) {
+      if (g.present.test(rows[u]))
+        continue;
+      g.present.set(rows[u]);
+      g.initRow(plan, table, rows[u], g.row(rows[u]));
+    }
   }
   header->unique = count;
   header->contributions = 0;
-  if (training)
+  if (!b.forwardOnly)
     segments(b, g, count);
+}
+
+/// Rows that were never seen get their value; there is nothing else to do for
+/// look-ups by id. After a while there are none, or few: a bit per id is looked
+/// at, without a branch.
+void Pipeline::touch(Batch &b, GroupRuntime &g) {
+  if (g.allPresent)
+    return;
+  bool found = false;
+  for (size_t i = 0; i < g.plan->features.size(); ++i) {
+    const size_t f = static_cast<size_t>(g.plan->features[i]);
+    const size_t table = g.featureTable[i];
+    const uint64_t rowBase =
+        static_cast<uint64_t>(plan.tables[g.plan->tables[table]].rowBase);
+    const int64_t *ids = idsOf(b.t, f);
+    std::atomic<bool> missing{false};
+    pool.parallelFor(0, offsetsOf(b.t, f)[b.samples], 32768,
+                     [&](int64_t begin, int64_t end) {
+                       uint64_t absent = 0;
+                       for (int64_t j = begin; j < end; ++j)
+                         absent |= !g.present.test(
+                             rowBase + static_cast<uint64_t>(ids[j]));
+                       if (absent)
+                         missing = true;
+                     });
+    if (!missing)
+      continue;
+    found = true;
+    for (int64_t j = 0; j < offsetsOf(b.t, f)[b.samples]; ++j) {
+      uint64_t row = rowBase + static_cast<uint64_t>(ids[j]);
+      if (g.present.test(row))
+        continue;
+      g.present.set(row);
+      g.initRow(plan, table, row, g.row(row));
+    }
+  }
+  if (found) {
+    g.countPresent = true;
+  } else if (g.countPresent) {
+    g.allPresent = g.present.count() == static_cast<uint64_t>(g.plan->rows);
+    g.countPresent = false;
+  }
 }
 
 /// The coefficient of every position of one bag.

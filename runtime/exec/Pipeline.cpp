@@ -154,9 +154,15 @@ Status Pipeline::prepare(const trc_artifact &artifact, int cpu) {
       g->inits.push_back(plan.tables[t].init.make());
     const void *address = nullptr;
     for (int f : g->plan->features) {
+      g->featureTable.push_back(g->tableOf(
+          plan,
+          static_cast<uint64_t>(plan.tables[plan.features[f].table].rowBase)));
       TRC_RETURN_IF_ERROR(kernel(plan.features[f].gather, address));
-      g->gathers.push_back(
-          reinterpret_cast<trc_gather_pool_fn>(const_cast<void *>(address)));
+      void *code = const_cast<void *>(address);
+      if (g->plan->direct)
+        g->directGathers.push_back(reinterpret_cast<trc_gather_rows_fn>(code));
+      else
+        g->gathers.push_back(reinterpret_cast<trc_gather_pool_fn>(code));
     }
     if (!g->plan->features.empty() && !plan.serve) {
       TRC_RETURN_IF_ERROR(kernel(g->plan->update, address));
@@ -305,7 +311,14 @@ bool Pipeline::run(int opIndex, int64_t t) {
       dedup(b);
       break;
     case OpKind::unique:
-      unique(b, group());
+      // Look-ups by id leave unique rows to the updates.
+      if (b.forwardOnly && group().plan->direct)
+        touch(b, group());
+      else
+        unique(b, group());
+      break;
+    case OpKind::touch:
+      touch(b, group());
       break;
     case OpKind::probe:
       probe(b, group());

@@ -18,6 +18,7 @@
 #include "runtime/core/Plan.h"
 #include "runtime/exec/Executor.h"
 #include "runtime/exec/ThreadPool.h"
+#include "runtime/exec/UniqueRows.h"
 #include "runtime/io/Device.h"
 #include "runtime/store/RowStore.h"
 #include "terrace-rt/artifact.h"
@@ -76,13 +77,20 @@ struct GroupRuntime {
   const GroupPlan *plan = nullptr;
   int index = 0;
   Mapping memory;
-  RowBits present; // memory home: the row has a value (host lane)
-  RowBits dirty;   // memory home: updated since it was stored (work lane)
+  RowBits present;          // memory home: the row has a value (host lane)
+  bool allPresent = false;  // all of them (host lane)
+  bool countPresent = true; // whether they may be since they were counted
+  RowBits dirty; // memory home: updated since it was stored (work lane)
   std::unique_ptr<GroupCache> cache;
   std::unique_ptr<RowStore> store;
-  std::vector<RowInit> inits;              // by position in plan->tables
-  std::vector<trc_gather_pool_fn> gathers; // by position in plan->features
+  std::vector<RowInit> inits; // by position in plan->tables
+  // By position in plan->features; of a direct group the second.
+  std::vector<trc_gather_pool_fn> gathers;
+  std::vector<trc_gather_rows_fn> directGathers;
   trc_segment_update_fn update = nullptr;
+  std::vector<size_t> featureTable; // of the features: position in plan->tables
+  std::vector<int64_t> tableIds;    // scratch of unique, by position
+  std::vector<RowNumbers> numbers;  // the same
   std::vector<uint32_t> victimRows; // scratch of store
   // A cut: orders probe, store, preserve and drain (Cut.cpp).
   std::mutex cutMutex;
@@ -125,10 +133,11 @@ struct Batch {
   int64_t t = -1;
   int64_t samples = 0;
   bool hasLabels = false;
-  bool failed = false;  // did not pass its check
-  bool applied = false; // backward came: the updates run
-  Status error;         // why it failed
-  Status gradError;     // head models: a gradient that is not finite
+  bool forwardOnly = false; // is never applied: nothing is made ready for it
+  bool failed = false;      // did not pass its check
+  bool applied = false;     // backward came: the updates run
+  Status error;             // why it failed
+  Status gradError;         // head models: a gradient that is not finite
   double lrScale = 1;
   int64_t step = 0; // of the update, 1 for the first
   int64_t dropped = 0;
@@ -233,6 +242,7 @@ private:
   void dedup(Batch &b);
   // OpsUnique.cpp
   void unique(Batch &b, GroupRuntime &g);
+  void touch(Batch &b, GroupRuntime &g);
   void segments(Batch &b, GroupRuntime &g, int64_t uniqueRows);
   // OpsRows.cpp
   void probe(Batch &b, GroupRuntime &g);
@@ -243,6 +253,8 @@ private:
   void unpin(Batch &b, GroupRuntime &g);
   // OpsCompute.cpp
   void gatherPool(Batch &b, GroupRuntime &g);
+  void gatherOf(const Batch &b, GroupRuntime &g, size_t i, int64_t begin,
+                int64_t end);
   void expand(Batch &b);
   void call(Batch &b);
   void segmentUpdate(Batch &b, GroupRuntime &g);

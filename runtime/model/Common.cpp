@@ -55,7 +55,11 @@ Result<bool> Ahead::submitOne(
     }
   }
   InFlight f;
-  Result<bool> room = session.submit(waiting->view(withLabels), f.ticket);
+  trc_batch view = waiting->view(withLabels);
+  f.forwardOnly = !withLabels; // cannot be trained
+  if (f.forwardOnly)
+    view.flags = TRC_BATCH_FORWARD_ONLY;
+  Result<bool> room = session.submit(view, f.ticket);
   if (!room.ok())
     return reader ? locate(room.takeStatus(), *reader, *waiting)
                   : room.takeStatus();

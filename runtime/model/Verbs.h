@@ -47,6 +47,7 @@ int pendingSignal();
 struct InFlight {
   trc_ticket ticket = 0;
   std::unique_ptr<data::BatchData> batch;
+  bool forwardOnly = false; // without labels; is released
 };
 
 /// The batches of a verb between its source and the end of their tickets.

@@ -93,6 +93,8 @@ Status Session::submitKeyed(const trc_keyed_batch &batch, trc_ticket &ticket) {
   parts.features = keyedBags.data();
   parts.samples = batch.samples;
   parts.labels = batch.labels;
+  parts.flags = batch.flags;
+  parts.reserved = batch.reserved;
   return enqueue(parts, /*slices=*/true, ticket);
 }
 
@@ -206,6 +208,11 @@ Status Session::backward(trc_ticket ticket, const DLTensor *const *gradients,
       return Status(TRC_BAD_ARGUMENT, "grad_scale is not finite");
   }
   int64_t t = static_cast<int64_t>(ticket) - 1;
+  if (pipeline->batch(t).forwardOnly)
+    return Status(TRC_BAD_ARGUMENT,
+                  "backward of ticket " + std::to_string(ticket) +
+                      ", whose batch was submitted to be looked up only "
+                      "(TRC_BATCH_FORWARD_ONLY); use release");
   if (!pipeline->executor.waitReady(resumeOp, t))
     return interruptedStatus();
   Status s = pipeline->takeGradients(t, gradients, count, scale);

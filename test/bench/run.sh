@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Benchmarks: prints tables, judges nothing. Usage: run.sh [steps|compile|store|w5|pytorch|kernels]; TERRACE_BUILD names the build folder.
+# Benchmarks: prints tables, judges nothing. Usage: run.sh [steps|compile|store|w5|pytorch|kernels|unique]; TERRACE_BUILD names the build folder.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export TERRACE_BUILD=${TERRACE_BUILD:-$here/../../build}
 case ${1:-steps} in
   compile) exec python3 "$here/compile.py" "${@:2}" ;;
-  pytorch | kernels)
+  pytorch | kernels | unique)
     python=${TERRACE_PYTHON:-${XDG_CACHE_HOME:-$HOME/.cache}/terrace/torch-2.14.1/bin/python}
     command -v "$python" >/dev/null || python=python3
     script=pytorch.py
-    [ "$1" = pytorch ] || script=kernels/kernels.py
+    [ "$1" = pytorch ] || script=kernels/$1.py
     exec "$python" -W ignore "$here/$script" "${@:2}"
     ;;
   w5) exec python3 "$here/w5/w5.py" "${@:2}" ;;
@@ -20,5 +20,5 @@ case ${1:-steps} in
     trap 'rm -rf "$folder"' EXIT
     "$TERRACE_BUILD/bin/StoreBench" --folder "$folder" "${@:2}"
     ;;
-  *) echo "usage: tools/dev bench [steps|compile|store|w5|pytorch|kernels]" >&2; exit 2 ;;
+  *) echo "usage: tools/dev bench [steps|compile|store|w5|pytorch|kernels|unique]" >&2; exit 2 ;;
 esac

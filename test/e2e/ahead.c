@@ -74,7 +74,10 @@ static void make_batch(int number, data *d) {
   }
   for (int i = 0; i < IDS; ++i)
     d->weights[i] = 0.5f + (float)(next(&state) % 3);
-  d->batch = (trc_batch){sizeof(trc_batch), FEATURES, d->bags, BATCH, NULL};
+  d->batch = (trc_batch){.struct_size = sizeof(trc_batch),
+                         .feature_count = FEATURES,
+                         .features = d->bags,
+                         .samples = BATCH};
 }
 
 static void shape(const data *d, outputs *o) {

@@ -104,6 +104,22 @@ class SessionTest(Scratch):
                 session.backward(ticket, out)
             session.release(ticket)
 
+    def test_batches_that_are_only_looked_up(self):
+        rng = np.random.default_rng(30)
+        with self.load() as session:
+            data = batch(rng)
+            ticket = session.submit(data)
+            want = {name: np.array(out) for name, out in session.forward(ticket).items()}
+            session.release(ticket)
+            ticket = session.submit(data, forward_only=True)
+            out = session.forward(ticket)
+            for name, values in want.items():
+                np.testing.assert_array_equal(out[name], values)
+            with self.raises(terrace.BadArgument, "looked up only"):
+                session.backward(ticket, out)
+            session.release(ticket)
+            self.assertEqual(session.step, 0)
+
     def test_outputs_and_gradients_are_not_copied(self):
         rng = np.random.default_rng(2)
         with self.load() as session:

@@ -175,7 +175,7 @@ private:
         b.getContext(), op.getDim(), row.getElement(), emb::Pooling::Sum, false,
         kind, optimizer.getWeightDecay() != 0,
         optimizer.getDecoupledDecay() != 0, optimizer.getClipNorm() != 0,
-        row.getStochastic());
+        row.getStochastic(), /*direct=*/false);
   }
 
   plan::KernelConfigAttr gatherConfig(const FeatureFacts &f) {
@@ -184,7 +184,8 @@ private:
     return plan::KernelConfigAttr::get(
         b.getContext(), table.getDim(),
         table.getStateType().getRow().getElement(), lookup.getPooling(),
-        f.weighted, plan::OptimizerKind::SGD, false, false, false, false);
+        f.weighted, plan::OptimizerKind::SGD, false, false, false, false,
+        /*direct=*/false);
   }
 
   void makeKernels() {
@@ -446,8 +447,8 @@ private:
       pooled[int(t)] = plan::GatherPoolOp::create(
           b, groups[t].getLoc(), buf, ref(int(t)), rows.lookup(int(t)),
           occurrences[int(t)], b.getArrayAttr(kernels),
-          featureNames(table.features), tableRings[t].pooled, ValueRange(),
-          lane, ahead);
+          featureNames(table.features), /*direct=*/UnitAttr(),
+          tableRings[t].pooled, ValueRange(), lane, ahead);
     }
     Value expanded;
     if (!facts.dedups.empty()) {

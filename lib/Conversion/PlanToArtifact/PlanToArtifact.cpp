@@ -260,6 +260,13 @@ private:
     return list;
   }
 
+  bool isDirect(StringRef group) {
+    return llvm::any_of(p.ops, [&](plan::PlanStageOpInterface op) {
+      auto gather = dyn_cast<plan::GatherPoolOp>(op.getOperation());
+      return gather && gather.getGroup() == group && gather.getDirect();
+    });
+  }
+
   json::Array groups() {
     json::Array list;
     for (auto [g, op] : llvm::enumerate(m.groups)) {
@@ -272,7 +279,7 @@ private:
       json::Value cache = nullptr;
       if (group.isCached())
         cache = *group.getCache();
-      list.push_back(json::Object{
+      json::Object o{
           {"name", group.getSymName()},
           {"tables", std::move(tables)},
           {"rows", int64_t(group.getRows().value_or(0))},
@@ -289,7 +296,10 @@ private:
           {"max_occurrences", int64_t(group.getMaxOccurrences().value_or(0))},
           {"max_unique", int64_t(group.getMaxUnique().value_or(0))},
           {"max_miss", int64_t(group.getMaxMiss().value_or(0))},
-          {"update", kernelName(group.getUpdateKernelAttr())}});
+          {"update", kernelName(group.getUpdateKernelAttr())}};
+      if (isDirect(group.getSymName()))
+        o["direct"] = true;
+      list.push_back(std::move(o));
     }
     return list;
   }

@@ -247,7 +247,8 @@ private:
     return plan::GatherPoolOp::create(
         builder, loc, first.getResult().getType(), group, first.getRows(),
         first.getOccurrences(), builder.getArrayAttr(kernels), sorted,
-        first.getRing(), after, FlatSymbolRefAttr(), IntegerAttr());
+        first.getDirectAttr(), first.getRing(), after, FlatSymbolRefAttr(),
+        IntegerAttr());
   }
 
   Operation *mergeUpdate(OpBuilder &builder, Location loc,

@@ -24,6 +24,21 @@ def PlanGroup : Pass<"plan-group", "::mlir::ModuleOp"> {
   }];
 }
 
+def PlanDirectLookup : Pass<"plan-direct-lookup", "::mlir::ModuleOp"> {
+  let summary = "Look-ups of rows in memory read them by id";
+  let description = [{
+    Looks for groups without a cache none of whose features is pooled per unique
+    bag: their rows lie one after the other, so an id is a place. plan.gather_pool
+    becomes `direct`, with kernels to match, and looks at no unique rows: those
+    serve the updates alone, and a batch that is only looked up does without.
+    Where nothing is updated, plan.unique and its ring give way to plan.touch,
+    which is left with giving rows their initial value.
+
+    Must run after `plan-group`, before any op is scheduled. Says of every group
+    what was done, or what stands against it.
+  }];
+}
+
 def PlanSchedulePrefetch : Pass<"plan-schedule-prefetch", "::mlir::ModuleOp"> {
   let summary = "Gives each op its lane and batches ahead, each ring its depth";
   let description = [{

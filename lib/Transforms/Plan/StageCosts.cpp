@@ -51,6 +51,8 @@ private:
     switch (op.kind) {
     case Kind::Unique:
       return {ids * ns("unique_ns_per_id", cpu.uniqueNsPerId), 0};
+    case Kind::Touch: // a bit per id
+      return {ids * ns("ingest_ns_per_id", cpu.ingestNsPerId) / 3, 0};
     case Kind::Probe:
     case Kind::Unpin:
       return {rows * ns("probe_ns_per_row", cpu.probeNsPerRow), 0};

@@ -197,14 +197,15 @@ class _Collection(nn.Module):
         """Queues a batch ahead of its forward; returns the ticket for forward(batch, ticket=...)."""
         return self._submit(tensors.Bags(batch, self._is_weighted))
 
-    def _submit(self, bags):
+    def _submit(self, bags, forward_only=False):
         keyed = bags.keyed
         if keyed is not None and (keyed.weights is not None or not self._weighted):
             places = self._places(tuple(keyed.keys))
             if places is not None:
                 # As TorchRec: weights of an unweighted collection are left alone.
                 weights = keyed.weights if self._weighted else None
-                return self.session.submit_keyed(keyed.values, keyed.offsets, weights, samples=keyed.samples, keys=places)
+                return self.session.submit_keyed(keyed.values, keyed.offsets, weights, samples=keyed.samples, keys=places,
+                                                 forward_only=forward_only)
         given = []
         for output, feature in zip(self._outputs, self.session.features):
             values, offsets, weights = bags.of(output.feature)
@@ -213,7 +214,7 @@ class _Collection(nn.Module):
             elif weights is None:
                 raise BadArgument(f"feature '{output.feature}' is weighted, but the batch has no weights for it")
             given.append((values, offsets, weights))
-        return self.session.submit(given)
+        return self.session.submit(given, forward_only=forward_only)
 
     def _places(self, keys):
         """By output, which of the keys is its feature; None where one is missing."""
@@ -253,8 +254,9 @@ class _Collection(nn.Module):
                              "where it is not to be applied. Two lookups of one step go into one batch")
         bags = tensors.Bags(batch, self._is_weighted)
         session, own = self.session, ticket is None
+        trains = torch.is_grad_enabled() and self.training and session.mode == "train"
         if own:
-            ticket = self._submit(bags)
+            ticket = self._submit(bags, forward_only=not trains)
         samples, rows, _ = session._ticket(ticket, "forward")
         out, views = self._allocate(samples, rows)
         try:
@@ -263,7 +265,7 @@ class _Collection(nn.Module):
             if own:  # nobody else knows the ticket
                 session.abandon(ticket)
             raise
-        if not (torch.is_grad_enabled() and self.training and session.mode == "train"):
+        if not trains:
             session.release(ticket)
             return bags, out
         call = _Call(self, ticket, out)

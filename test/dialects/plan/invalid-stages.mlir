@@ -521,3 +521,128 @@ plan.program @p worker 0 of 1 {
     %e = plan.exchange @c(%b) into %r1 -> !plan.buf
   }
 }
+// -----
+plan.kernel @k gather_pool <4 x f32>
+plan.kernel @d gather_pool <4 x f32, direct>
+emb.tier @dram dram bytes 64
+emb.tier @disk nvme bytes 64 path "x"
+plan.group @g [@t] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @dram
+plan.group @c [@u] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @disk cache @dram retained 0
+plan.program @p worker 0 of 1 {
+  %r0 = plan.ring @dram bytes 1 depth 1
+  %r1 = plan.ring @dram bytes 1 depth 1
+  %r2 = plan.ring @dram bytes 1 depth 1
+  plan.pipeline {
+    %b = plan.ingest into %r0
+    %u, %x = plan.unique @g %b max 8 into %r1
+    // expected-error @below {{reads rows by id, but kernel @k does not}}
+    %o = plan.gather_pool @g direct [%x] with @k into %r2
+  }
+}
+// -----
+plan.kernel @k gather_pool <4 x f32>
+plan.kernel @d gather_pool <4 x f32, direct>
+emb.tier @dram dram bytes 64
+emb.tier @disk nvme bytes 64 path "x"
+plan.group @g [@t] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @dram
+plan.group @c [@u] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @disk cache @dram retained 0
+plan.program @p worker 0 of 1 {
+  %r0 = plan.ring @dram bytes 1 depth 1
+  %r1 = plan.ring @dram bytes 1 depth 1
+  %r2 = plan.ring @dram bytes 1 depth 1
+  plan.pipeline {
+    %b = plan.ingest into %r0
+    %u, %x = plan.unique @g %b max 8 into %r1
+    // expected-error @below {{reads rows by their slots, but kernel @d reads them by id}}
+    %o = plan.gather_pool @g [%x] with @d into %r2
+  }
+}
+// -----
+plan.kernel @k gather_pool <4 x f32>
+plan.kernel @d gather_pool <4 x f32, direct>
+emb.tier @dram dram bytes 64
+emb.tier @disk nvme bytes 64 path "x"
+plan.group @g [@t] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @dram
+plan.group @c [@u] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @disk cache @dram retained 0
+plan.program @p worker 0 of 1 {
+  %r0 = plan.ring @dram bytes 1 depth 1
+  %r1 = plan.ring @dram bytes 1 depth 1
+  %r2 = plan.ring @dram bytes 1 depth 1
+  plan.pipeline {
+    %b = plan.ingest into %r0
+    %x = plan.touch @g %b
+    // expected-error @below {{takes ids of plan.touch, which are no places of unique rows: needs `direct`}}
+    %o = plan.gather_pool @g [%x] with @k into %r2
+  }
+}
+// -----
+plan.kernel @k gather_pool <4 x f32>
+plan.kernel @d gather_pool <4 x f32, direct>
+emb.tier @dram dram bytes 64
+emb.tier @disk nvme bytes 64 path "x"
+plan.group @g [@t] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @dram
+plan.group @c [@u] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @disk cache @dram retained 0
+plan.program @p worker 0 of 1 {
+  %r0 = plan.ring @dram bytes 1 depth 1
+  %r1 = plan.ring @dram bytes 1 depth 1
+  %r2 = plan.ring @dram bytes 1 depth 1
+  plan.pipeline {
+    %b = plan.ingest into %r0
+    // expected-error @below {{group @c has a cache: its rows get their value in plan.fill}}
+    %x = plan.touch @c %b
+  }
+}
+// -----
+plan.kernel @k gather_pool <4 x f32>
+plan.kernel @d gather_pool <4 x f32, direct>
+emb.tier @dram dram bytes 64
+emb.tier @disk nvme bytes 64 path "x"
+plan.group @g [@t] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @dram
+plan.group @c [@u] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @disk cache @dram retained 0
+plan.program @p worker 0 of 1 {
+  %r0 = plan.ring @dram bytes 1 depth 1
+  %r1 = plan.ring @dram bytes 1 depth 1
+  %r2 = plan.ring @dram bytes 1 depth 1
+  plan.pipeline {
+    %b = plan.ingest into %r0
+    %u, %x = plan.unique @c %b max 8 into %r1
+    // expected-error @below {{is direct, but group @c has a cache: its rows lie in slots, not by their ids}}
+    %o = plan.gather_pool @c direct [%x] with @d into %r2
+  }
+}
+// -----
+plan.kernel @k gather_pool <4 x f32>
+plan.kernel @d gather_pool <4 x f32, direct>
+emb.tier @dram dram bytes 64
+emb.tier @disk nvme bytes 64 path "x"
+plan.group @g [@t] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @dram
+plan.group @c [@u] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @disk cache @dram retained 0
+plan.program @p worker 0 of 1 {
+  %r0 = plan.ring @dram bytes 1 depth 1
+  %r1 = plan.ring @dram bytes 1 depth 1
+  %r2 = plan.ring @dram bytes 1 depth 1
+  plan.pipeline {
+    %b = plan.ingest features [#plan.feature<name = "a", table = @t, dedup = "d">] into %r0
+    %u, %x = plan.unique @g %b features ["a"] max 8 into %r1
+    // expected-error @below {{feature "a" is pooled per unique bag of "d", whose ids stand apart: it cannot be direct}}
+    %o = plan.gather_pool @g direct [%x] with @d features ["a"] into %r2
+  }
+}
+// -----
+plan.kernel @k gather_pool <4 x f32>
+plan.kernel @d gather_pool <4 x f32, direct>
+emb.tier @dram dram bytes 64
+emb.tier @disk nvme bytes 64 path "x"
+plan.group @g [@t] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @dram
+plan.group @c [@u] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @disk cache @dram retained 0
+plan.program @p worker 0 of 1 {
+  %r0 = plan.ring @dram bytes 1 depth 1
+  %r1 = plan.ring @dram bytes 1 depth 1
+  %r2 = plan.ring @dram bytes 1 depth 1
+  plan.pipeline {
+    %b = plan.ingest into %r0
+    %x = plan.touch @g %b
+    // expected-error @below {{occurrences must come from plan.unique}}
+    %t = plan.segment_update @g [%x] with @k grads(%b)
+  }
+}

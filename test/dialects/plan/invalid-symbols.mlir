@@ -9,7 +9,7 @@ plan.lane @l io depth 0
 // expected-error @below {{a gather_pool takes no optimizer, no decay, no clipping and no rounding}}
 plan.kernel @k gather_pool <4 x f32, adam>
 // -----
-// expected-error @below {{a segment_update takes no pooling and no weights}}
+// expected-error @below {{a segment_update takes no pooling and no weights, and is never direct}}
 plan.kernel @k segment_update <4 x f32, mean>
 // -----
 // expected-error @below {{needs at least one table}}

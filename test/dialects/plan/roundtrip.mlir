@@ -30,6 +30,8 @@ module attributes {plan.decision = #plan.decision<lookahead 2, tables [
   plan.kernel @sum gather_pool <4 x f32>
   // CHECK: plan.kernel @mean gather_pool <4 x f32, mean, weighted>
   plan.kernel @mean gather_pool <4 x f32, mean, weighted>
+  // CHECK: plan.kernel @byid gather_pool <4 x f32, direct>
+  plan.kernel @byid gather_pool <4 x f32, direct>
   // CHECK: plan.kernel @up segment_update <4 x f32, adam, decay>
   plan.kernel @up segment_update <4 x f32, adam, decay>
   plan.kernel @sgd segment_update <4 x f32>
@@ -48,6 +50,8 @@ module attributes {plan.decision = #plan.decision<lookahead 2, tables [
     %pb = plan.ring @dram role writebuf bytes 64 depth 2
     %pg = plan.ring @dram role pooled bytes 64 depth 1
     %pm = plan.ring @dram role pooled bytes 64 depth 1
+    %pd = plan.ring @dram role pooled bytes 64 depth 1
+    %pt = plan.ring @dram role pooled bytes 64 depth 1
     %ex = plan.ring @dram role expanded bytes 64 depth 1
     %gr = plan.ring @dram role grads bytes 64 depth 1
     %rd = plan.ring @dram role grads bytes 64 depth 1
@@ -90,6 +94,12 @@ module attributes {plan.decision = #plan.decision<lookahead 2, tables [
       %f = plan.gather_pool @g rows %rows[%uo] with @sum, @mean features ["a", "b"] into %pg at(@work, 0)
       // CHECK: plan.gather_pool @m[%{{.*}}] with @sum into
       %m = plan.gather_pool @m [%mo] with @sum into %pm at(@work, 0)
+      // CHECK: plan.gather_pool @m direct[%{{.*}}] with @byid into
+      %md = plan.gather_pool @m direct [%mo] with @byid into %pd at(@work, 0)
+      // CHECK: %[[TOUCHED:.*]] = plan.touch @m %{{.*}} features ["u"] at(@host, 2)
+      %mt = plan.touch @m %x features ["u"] at(@host, 2)
+      // CHECK: plan.gather_pool @m direct[%[[TOUCHED]]] with @byid features ["u"] into
+      %mu = plan.gather_pool @m direct [%mt] with @byid features ["u"] into %pt at(@work, 0)
       // CHECK: plan.expand %{{.*}} by %{{.*}} features ["a", "b"] into
       %e = plan.expand %f by %inv features ["a", "b"] into %ex at(@work, 0)
       // CHECK: plan.copy %{{.*}} into

@@ -35,6 +35,10 @@ std::vector<KernelConfig> configsOf(int64_t dim, Element element) {
   }
   for (KernelConfig &config : configs)
     config.element = element;
+  // By id only a row's address is another, whatever is stored there.
+  for (size_t i = 0, n = configs.size(); i < n; ++i)
+    if (element == Element::F32 || element == Element::I8)
+      configs.push_back(configs[i].byId());
   return configs;
 }
 
@@ -73,6 +77,9 @@ struct Batch {
       }
       offsets.push_back(int32_t(x.size()));
     }
+    for (uint32_t place : x)
+      ids.push_back(slots[place]);
+    ids.shrink_to_fit();
     rows.shrink_to_fit();
     weights.shrink_to_fit();
     slots.shrink_to_fit();
@@ -86,6 +93,7 @@ struct Batch {
   int64_t pitch;
   Guarded<float> rows, weights;
   Guarded<uint32_t> slots, x;
+  Guarded<int64_t> ids; // the same rows, by id
   Guarded<int32_t> offsets;
 };
 
@@ -112,16 +120,22 @@ void compare(const CompiledKernels &kernels, const KernelConfig &config,
   referenceGatherPool(config, batch.base(), batch.pitch, batch.slots.data(),
                       batch.x.data(), offsets, weights, expected.out(),
                       expected.winner(), 0, count);
-  auto kernel = reinterpret_cast<trc_gather_pool_fn>(
-      const_cast<void *>(kernels.find(config, image)));
-  ASSERT_NE(kernel, nullptr);
+  void *code = const_cast<void *>(kernels.find(config, image));
+  ASSERT_NE(code, nullptr);
   // Two calls and an empty one make up the range, as threads would split it.
   for (auto [begin, end] : {std::pair<int64_t, int64_t>{0, count / 3},
                             {count / 3, count / 3},
-                            {count / 3, count}})
-    kernel(batch.base(), batch.pitch, batch.slots.data(), batch.x.data(),
-           offsets, weights, actual.out(), max ? actual.winner() : nullptr,
-           begin, end);
+                            {count / 3, count}}) {
+    int32_t *winner = max ? actual.winner() : nullptr;
+    if (config.direct)
+      reinterpret_cast<trc_gather_rows_fn>(code)(
+          batch.base(), batch.pitch, batch.ids.data(), offsets, weights,
+          actual.out(), winner, begin, end);
+    else
+      reinterpret_cast<trc_gather_pool_fn>(code)(
+          batch.base(), batch.pitch, batch.slots.data(), batch.x.data(),
+          offsets, weights, actual.out(), winner, begin, end);
+  }
   std::string where;
   EXPECT_TRUE(sameFloats(expected.values, actual.values, where))
       << config.name() << allImages()[image].suffix << ": " << where;
@@ -153,10 +167,16 @@ TEST_P(GatherPool, NothingIsTouchedForAnEmptyRange) {
   ASSERT_TRUE(kernels);
   for (const KernelConfig &config : configs)
     for (const Image &image : allImages())
-      if (canRun(image.index))
-        reinterpret_cast<trc_gather_pool_fn>(const_cast<void *>(kernels->find(
-            config, image.index)))(nullptr, 0, nullptr, nullptr, nullptr,
-                                   nullptr, nullptr, nullptr, 5, 5);
+      if (canRun(image.index)) {
+        void *code = const_cast<void *>(kernels->find(config, image.index));
+        if (config.direct)
+          reinterpret_cast<trc_gather_rows_fn>(code)(
+              nullptr, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 5, 5);
+        else
+          reinterpret_cast<trc_gather_pool_fn>(code)(nullptr, 0, nullptr,
+                                                     nullptr, nullptr, nullptr,
+                                                     nullptr, nullptr, 5, 5);
+      }
 }
 
 INSTANTIATE_TEST_SUITE_P(Dims, GatherPool, testing::ValuesIn(testedDims),

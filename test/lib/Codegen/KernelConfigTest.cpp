@@ -34,6 +34,8 @@ TEST(KernelConfig, SpellsNamesAsTheArtifactDoes) {
                 .stored(Element::I4)
                 .name(),
             "gather_pool_5_i4_sum_weighted");
+  EXPECT_EQ(KernelConfig::gatherPool(5, Pooling::Sum, true).byId().name(),
+            "gather_pool_5_sum_weighted_direct");
   EXPECT_EQ(KernelConfig::segmentUpdate(16, Optimizer::Sgd, true)
                 .stored(Element::BF16, true)
                 .name(),
@@ -71,11 +73,15 @@ TEST(KernelConfig, ParseIsTheInverseOfName) {
       for (Element element : {Element::I8, Element::I4})
         configs.push_back(configs[i].stored(element));
   }
+  for (size_t i = 0, all = configs.size(); i < all; ++i)
+    if (configs[i].kind == KernelKind::GatherPool)
+      configs.push_back(configs[i].byId());
   for (const KernelConfig &config : configs) {
     auto parsed = KernelConfig::parse(config.name());
     ASSERT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError());
     EXPECT_EQ(parsed->kind, config.kind) << config.name();
     EXPECT_EQ(parsed->dim, config.dim) << config.name();
+    EXPECT_EQ(parsed->direct, config.direct) << config.name();
     EXPECT_EQ(parsed->name(), config.name());
   }
 }
@@ -96,6 +102,8 @@ TEST(KernelConfig, RefusesOtherNamesAndSaysWhy) {
         Case{"gather_pool_16_median", "'median' is not one of sum"},
         Case{"gather_pool_16_max_weighted", "max takes no weights"},
         Case{"gather_pool_16_none_weighted", "none takes no weights"},
+        Case{"gather_pool_16_sum_direct_weighted", "is not one of sum"},
+        Case{"segment_update_16_sgd_direct", "is not one of"},
         Case{"segment_update_16_sum", "'sum' is not one of sgd"},
         Case{"segment_update_16_sgd_decay_decay", "is not one of"},
         Case{"segment_update_16_sgd_clip_decay", "is not one of"},

@@ -134,6 +134,7 @@ TEST(RingLayout, ArraysDoNotOverlap) {
       s.add(u.coef, group.maxOccurrences * 4);
       s.check();
       EXPECT_GE(u.table, u.seg);
+      EXPECT_GT(u.seg, u.rows); // what one row too many overwrites
       EXPECT_LE(u.table + u.tableEntries * 4, u.bytes);
       EXPECT_GE(u.tableEntries, 2 * group.maxOccurrences);
       ProbeLayout p(m, g);

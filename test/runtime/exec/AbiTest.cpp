@@ -342,6 +342,29 @@ TEST_F(AbiTest, GradientsOfWeights) {
     }
 }
 
+// Flags of tomorrow are refused, and older callers' structs have none.
+TEST_F(AbiTest, FlagsOfABatch) {
+  Artifact artifact(weighted());
+  Session session;
+  ASSERT_EQ(TRC_OK, session.open(artifact, folder / "s"));
+  Batch batch = good();
+  trc_batch abi = *batch.abi();
+  trc_ticket ticket = 0;
+  for (auto [flags, reserved] : {std::pair<uint32_t, uint32_t>{2, 0}, {0, 1}}) {
+    abi.flags = flags;
+    abi.reserved = reserved;
+    EXPECT_EQ(TRC_BAD_ARGUMENT,
+              trc_submit(session.get(), &abi, &ticket, &session.error));
+    EXPECT_NE(std::string(session.error.message).find("flags"),
+              std::string::npos)
+        << session.error.message;
+  }
+  abi.struct_size = offsetof(trc_batch, flags);
+  ASSERT_EQ(TRC_OK, trc_submit(session.get(), &abi, &ticket, &session.error))
+      << session.error.message;
+  ASSERT_EQ(TRC_OK, trc_release(session.get(), ticket, &session.error));
+}
+
 TEST_F(AbiTest, TooManyBatchesWouldBlock) {
   Artifact artifact(weighted());
   Session s;

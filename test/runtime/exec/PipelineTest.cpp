@@ -79,6 +79,8 @@ void run(const Model &model, int steps, uint64_t seed, uint32_t threads = 2,
             random.below(4)
                 ? model.batch
                 : 1 + static_cast<int64_t>(random.below(model.batch))));
+      // Some of those that are released say so beforehand.
+      next->forwardOnly = made_ % 5 == 3 && made_ % 2;
       trc_ticket ticket = 0;
       trc_status status = session.submit(*next, ticket);
       if (status == TRC_WOULD_BLOCK) {
@@ -190,6 +192,7 @@ Model randomModel(SplitMix &r) {
   m.cached = {r.below(3) != 0, r.below(2) == 0};
   m.retained = static_cast<int64_t>(r.below(20));
   m.spareSlots = static_cast<int64_t>(r.below(2));
+  m.direct = r.below(2);
   const char *policies[] = {"lru", "clock", "lfu"};
   m.policy = policies[r.below(3)];
   if (r.below(3) == 0)
@@ -200,6 +203,50 @@ Model randomModel(SplitMix &r) {
 } // namespace
 
 TEST(Pipeline, MemoryHome) { run(small(), 20, 1); }
+
+TEST(Pipeline, MemoryHomeByIdAtEveryLookahead) {
+  for (int64_t d = 0; d <= 8; ++d) {
+    SCOPED_TRACE(d);
+    Model m = small();
+    m.direct = true;
+    m.lookahead = d;
+    run(m, 25, 200 + static_cast<uint64_t>(d));
+  }
+}
+
+// A trainer that mostly evaluates: rows get their value without unique rows,
+// and are not the state's for that.
+TEST(Pipeline, WhatIsOnlyLookedUpIsNotUpdated) {
+  Model m = small();
+  m.direct = true;
+  Folder folder;
+  Artifact artifact(m);
+  auto made = trc::reference::Interpreter::create(artifact.text());
+  ASSERT_TRUE(made.ok());
+  Session session;
+  ASSERT_EQ(TRC_OK, session.open(artifact, folder / "s"))
+      << session.error.message;
+  SplitMix random(3);
+  for (int i = 0; i < 30; ++i) {
+    Batch batch = randomBatch(m, random, m.batch);
+    batch.forwardOnly = true;
+    trc_ticket ticket = 0;
+    ASSERT_EQ(TRC_OK, session.submit(batch, ticket));
+    ASSERT_TRUE((*made)->forward(*batch.abi()).ok());
+    ASSERT_EQ(TRC_OK, session.forward(ticket)) << session.error.message;
+    for (size_t f = 0; f < m.features.size(); ++f)
+      ASSERT_TRUE(
+          sameBits(session.outputs[f]->values, (*made)->output(f).values));
+    EXPECT_EQ(TRC_BAD_ARGUMENT,
+              session.backward(ticket, gradientsFor(session)));
+    EXPECT_NE(std::string(session.error.message).find("TRC_BATCH_FORWARD_ONLY"),
+              std::string::npos)
+        << session.error.message;
+    ASSERT_EQ(TRC_OK, session.release(ticket));
+  }
+  EXPECT_EQ(session.info().step, 0);
+  compareTables(session, **made);
+}
 
 TEST(Pipeline, CachedHomeAtEveryLookahead) {
   for (int64_t d = 0; d <= 8; ++d) {

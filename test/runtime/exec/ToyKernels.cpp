@@ -15,13 +15,12 @@ using namespace trc;
 
 namespace {
 
-template <int D, Pooling P, bool W>
-void gather(const char *rows, int64_t pitch, const uint32_t *slots,
-            const uint32_t *x, const int32_t *offsets, const float *weights,
-            float *out, int32_t *winner, int64_t begin, int64_t end) {
+template <int D, Pooling P, bool W, typename Place>
+void pool(const char *rows, int64_t pitch, const Place &place,
+          const int32_t *offsets, const float *weights, float *out,
+          int32_t *winner, int64_t begin, int64_t end) {
   auto row = [&](int64_t j) {
-    return reinterpret_cast<const float *>(
-        rows + static_cast<int64_t>(slots[x[j]]) * pitch);
+    return reinterpret_cast<const float *>(rows + place(j) * pitch);
   };
   for (int64_t b = begin; b < end; ++b) {
     float *to = out + b * D;
@@ -60,6 +59,22 @@ void gather(const char *rows, int64_t pitch, const uint32_t *slots,
       to[c] = a;
     }
   }
+}
+
+template <int D, Pooling P, bool W>
+void gather(const char *rows, int64_t pitch, const uint32_t *slots,
+            const uint32_t *x, const int32_t *offsets, const float *weights,
+            float *out, int32_t *winner, int64_t begin, int64_t end) {
+  auto place = [&](int64_t j) { return static_cast<int64_t>(slots[x[j]]); };
+  pool<D, P, W>(rows, pitch, place, offsets, weights, out, winner, begin, end);
+}
+
+template <int D, Pooling P, bool W>
+void direct(const char *rows, int64_t pitch, const int64_t *ids,
+            const int32_t *offsets, const float *weights, float *out,
+            int32_t *winner, int64_t begin, int64_t end) {
+  auto place = [&](int64_t j) { return ids[j]; };
+  pool<D, P, W>(rows, pitch, place, offsets, weights, out, winner, begin, end);
 }
 
 template <int D> float rowSum(const float *g) {
@@ -133,15 +148,26 @@ template <int D> void addDim(std::vector<Entry> &all) {
   };
   std::string g = "gather_pool_" + dim + "_", u = "segment_update_" + dim + "_";
   add(g + "sum", gather<D, Pooling::sum, false>);
+  add(g + "sum_direct", direct<D, Pooling::sum, false>);
   add(g + "sum_weighted", gather<D, Pooling::sum, true>);
+  add(g + "sum_weighted_direct", direct<D, Pooling::sum, true>);
   add(g + "mean", gather<D, Pooling::mean, false>);
+  add(g + "mean_direct", direct<D, Pooling::mean, false>);
   add(g + "mean_weighted", gather<D, Pooling::mean, true>);
+  add(g + "mean_weighted_direct", direct<D, Pooling::mean, true>);
   add(g + "weighted_mean", gather<D, Pooling::weightedMean, false>);
+  add(g + "weighted_mean_direct", direct<D, Pooling::weightedMean, false>);
   add(g + "weighted_mean_weighted", gather<D, Pooling::weightedMean, true>);
+  add(g + "weighted_mean_weighted_direct",
+      direct<D, Pooling::weightedMean, true>);
   add(g + "sqrtn", gather<D, Pooling::sqrtn, false>);
+  add(g + "sqrtn_direct", direct<D, Pooling::sqrtn, false>);
   add(g + "sqrtn_weighted", gather<D, Pooling::sqrtn, true>);
+  add(g + "sqrtn_weighted_direct", direct<D, Pooling::sqrtn, true>);
   add(g + "max", gather<D, Pooling::max, false>);
+  add(g + "max_direct", direct<D, Pooling::max, false>);
   add(g + "none", gather<D, Pooling::none, false>);
+  add(g + "none_direct", direct<D, Pooling::none, false>);
   add(u + "sgd", update<D, OptimizerKind::Sgd, false>);
   add(u + "sgd_decay", update<D, OptimizerKind::Sgd, true>);
   add(u + "adagrad", update<D, OptimizerKind::Adagrad, false>);

@@ -202,6 +202,11 @@ json toy::makePlan(const Model &m) {
     s.cached = groups[g].cached;
     shape.groups.push_back(s);
     bool decay = optimizer["weight_decay"] != 0;
+    bool direct = m.direct && trc::readsById(shape, static_cast<int>(g));
+    for (size_t f = 0; f < m.features.size(); ++f)
+      if (direct && shape.features[f].group == static_cast<int>(g))
+        plan["features"][f]["gather"] =
+            plan["features"][f]["gather"].get<std::string>() + "_direct";
     plan["groups"].push_back(
         {{"name", "g" + std::to_string(g)},
          {"tables", groups[g].tables},
@@ -219,6 +224,7 @@ json toy::makePlan(const Model &m) {
          {"max_occurrences", ids},
          {"max_unique", unique},
          {"max_miss", unique},
+         {"direct", direct},
          {"update", "segment_update_" + std::to_string(groups[g].dim) + "_" +
                         optimizer["kind"].get<std::string>() +
                         (decay ? "_decay" : "")}});

@@ -51,6 +51,7 @@ struct Model {
   bool dropBadIds = false, skipBadGrads = false;
   // Per table, by turns: home on nvme behind a cache, or in memory.
   std::vector<bool> cached = {false};
+  bool direct = false; // groups in memory are looked up by id, where they may
   int64_t retained = 0;
   int64_t spareSlots = 0; // above the least
   std::string policy = "lru";
@@ -95,13 +96,14 @@ struct Batch {
   int64_t samples = 0;
   std::vector<Bags> features;
   std::vector<float> labels;
+  bool forwardOnly = false;
 
   /// Pointers into this batch.
   const trc_batch *abi();
 
 private:
   std::vector<trc_bags> views;
-  trc_batch view;
+  trc_batch view = {};
 };
 
 Batch randomBatch(const Model &model, trc::SplitMix &random, int64_t samples);

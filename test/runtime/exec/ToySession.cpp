@@ -41,6 +41,7 @@ const trc_batch *Batch::abi() {
   view.features = views.data();
   view.samples = samples;
   view.labels = labels.empty() ? nullptr : labels.data();
+  view.flags = forwardOnly ? TRC_BATCH_FORWARD_ONLY : 0;
   return &view;
 }
 

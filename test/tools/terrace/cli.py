@@ -302,7 +302,7 @@ class Compile(Cli):
         names = sorted(f.name for f in (self.folder / "ir").glob("*.mlir"))
         self.assertEqual(names[0], "00-import.mlir")
         self.assertEqual([int(re.match(r"\d+", n).group()) for n in names], list(range(len(names))))
-        for part in ("emb-dedup", "emb-decide", "emb-place", "emb-to-plan", "plan-group", "plan-schedule-prefetch",
+        for part in ("emb-dedup", "emb-decide", "emb-place", "emb-to-plan", "plan-group", "plan-direct-lookup", "plan-schedule-prefetch",
                      "plan-allocate", "kernels-x86-64-v3"):
             self.assertTrue(any(part in n for n in names), (part, names))
         self.assertTrue((self.folder / "ir" / "notes.txt").exists())
