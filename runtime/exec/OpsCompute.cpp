@@ -7,17 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/exec/FpEnv.h"
+#include "runtime/exec/Grain.h"
 #include "runtime/exec/Pipeline.h"
 
 #include <cmath>
 #include <cstring>
 
 using namespace trc;
-
-/// Outputs of about this many floats make a part worth a thread.
-static int64_t grainFor(int64_t dim) {
-  return std::max<int64_t>(16, 16384 / std::max<int64_t>(1, dim));
-}
 
 void Pipeline::gatherPool(Batch &b, GroupRuntime &g) {
   const PooledLayout &layout = pooledLayouts[g.index];
@@ -31,7 +27,8 @@ void Pipeline::gatherPool(Batch &b, GroupRuntime &g) {
     begins[i + 1] = begins[i] + (none ? bags.offsets[bags.count] : bags.count);
   }
   pool.parallelFor(
-      0, begins.back(), grainFor(g.plan->dim), [&](int64_t begin, int64_t end) {
+      0, begins.back(), kernelGrain(g.plan->dim),
+      [&](int64_t begin, int64_t end) {
         for (size_t i = 0; i < features.size(); ++i) {
           int64_t low = std::max(begin, begins[i]) - begins[i];
           int64_t high = std::min(end, begins[i + 1]) - begins[i];
@@ -66,7 +63,7 @@ void Pipeline::expand(Batch &b) {
     const int32_t *offsets = offsetsOf(b.t, f);
     Bags bags = forwardBags(b.t, f);
     pool.parallelFor(
-        0, b.samples, grainFor(dim), [&](int64_t begin, int64_t end) {
+        0, b.samples, kernelGrain(dim), [&](int64_t begin, int64_t end) {
           for (int64_t s = begin; s < end; ++s) {
             int64_t source = none ? bags.offsets[inverse[s]] : inverse[s];
             int64_t target = none ? offsets[s] : s;
@@ -90,14 +87,16 @@ void Pipeline::scatterMax(int64_t t, size_t f) {
   const float *from = at<float>(gradsRing, t, gradsLayout.bagAt[f]);
   float *to = at<float>(gradsRing, t, gradsLayout.groupAt[g.index]) +
               gradsLayout.rowBase[f] * dim;
-  pool.parallelFor(0, samples, grainFor(dim), [&](int64_t begin, int64_t end) {
-    for (int64_t s = begin; s < end; ++s) {
-      const int32_t *won = winner + (inverse ? inverse[s] : s) * dim;
-      for (int64_t j = offsets[s]; j < offsets[s + 1]; ++j)
-        for (int64_t c = 0; c < dim; ++c)
-          to[j * dim + c] = won[c] == j - offsets[s] ? from[s * dim + c] : 0.0f;
-    }
-  });
+  pool.parallelFor(
+      0, samples, kernelGrain(dim), [&](int64_t begin, int64_t end) {
+        for (int64_t s = begin; s < end; ++s) {
+          const int32_t *won = winner + (inverse ? inverse[s] : s) * dim;
+          for (int64_t j = offsets[s]; j < offsets[s + 1]; ++j)
+            for (int64_t c = 0; c < dim; ++c)
+              to[j * dim + c] =
+                  won[c] == j - offsets[s] ? from[s * dim + c] : 0.0f;
+        }
+      });
 }
 
 void Pipeline::call(Batch &b) {
@@ -252,7 +251,7 @@ void Pipeline::segmentUpdate(Batch &b, GroupRuntime &g) {
              end);
   };
   pool.parallelFor(
-      0, rows, grainFor(g.plan->dim), [&](int64_t begin, int64_t end) {
+      0, rows, kernelGrain(g.plan->dim), [&](int64_t begin, int64_t end) {
         if (!g.plan->stochastic)
           update(nullptr, begin, end);
         uint64_t seeds[128];
