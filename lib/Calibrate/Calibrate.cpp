@@ -14,6 +14,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
+#include <chrono>
 #include <ctime>
 
 using namespace llvm;
@@ -58,12 +59,17 @@ Expected<machine::Machine> calibrate(const Options &options) {
                              options.folder.c_str(), error.message().c_str());
   scope_exit cleanUp([&] { sys::fs::remove_directories(unique); });
 
-  Part part{options, unique.str().str(), {}};
+  Part part{options, unique.str().str(), {}, {}};
   int number = 0, parts = partCount(options.quick);
   part.begin = [&](const Twine &what) {
     ++number;
     if (options.progress)
       options.progress(what.str(), number, parts);
+  };
+  auto start = std::chrono::steady_clock::now();
+  part.late = [start, quick = options.quick] {
+    return std::chrono::steady_clock::now() - start >
+           std::chrono::seconds(quick ? 5 : 28);
   };
   machine::CpuModel cpu = machine::Machine::conservative().cpu();
   __builtin_cpu_init();

@@ -36,6 +36,8 @@ struct Part {
   const Options &options;
   std::string scratch; ///< a folder of this calibration's own
   std::function<void(const llvm::Twine &what)> begin;
+  /// Half of the time is gone: no step more than has to be.
+  std::function<bool()> late;
 };
 /// Gather, update, gradient, bags, hand-off, step: by size of the rows.
 llvm::Error measureRows(const Part &part, machine::CpuModel &cpu);

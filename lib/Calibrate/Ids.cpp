@@ -39,12 +39,13 @@ static Batch mixedBatch(int64_t ids, int64_t unique, int64_t rows,
 
 static Error measureUnique(const Part &part, machine::CpuModel &cpu) {
   bool quick = part.options.quick;
-  const int64_t most = 256 << 10;
+  const int64_t most = quick ? 512 << 10 : 1 << 20, ones = 128 << 10;
   TrialSpec spec;
   spec.dim = 4;
-  spec.rows = 4 * most;
+  spec.rows = 2 * most;
   spec.bag = kBag;
-  spec.samples = spec.ids = most;
+  spec.ids = most;
+  spec.samples = std::max(ones, most / kBag + 1);
   Expected<std::unique_ptr<Trial>> opened =
       Trial::open(spec, part.scratch, "ids");
   if (!opened)
@@ -56,12 +57,12 @@ static Error measureUnique(const Part &part, machine::CpuModel &cpu) {
   double ingest[2];
   for (int64_t bag : {int64_t(1), kBag}) {
     Expected<StepTimes> t =
-        trial.median(uniformBatches(2, most / 2, bag, spec.rows, 1), 5, 9, 0.2);
+        trial.median(uniformBatches(2, ones, bag, spec.rows, 1), 5, 9, 0.2);
     if (!t)
       return t.takeError();
     ingest[bag == 1] = t->ingest + t->at("check") + t->at("translate");
   }
-  double ids = double(most) / 2, bags = std::ceil(ids / kBag);
+  double ids = double(ones), bags = std::ceil(ids / kBag);
   cpu.ingestNsPerBag =
       std::max(0.0, (ingest[1] - ingest[0]) / (ids - bags)) * 1e9;
   cpu.ingestNsPerId =
@@ -69,16 +70,19 @@ static Error measureUnique(const Part &part, machine::CpuModel &cpu) {
 
   machine::Surface unique;
   unique.y = {0.05, 0.3, 1.0};
-  unique.x = quick ? std::vector<double>{2048, 32768, double(most)}
-                   : std::vector<double>{1024, 8192, 65536, double(most)};
+  unique.x = quick
+                 ? std::vector<double>{2048, 32768, double(most)}
+                 : std::vector<double>{1024, 8192, 65536, 262144, double(most)};
   for (double size : unique.x)
     for (double distinct : unique.y) {
       std::vector<Batch> batches;
       int64_t rows = std::max<int64_t>(1, int64_t(size * distinct));
       for (uint64_t seed = 1; seed <= 3; ++seed)
         batches.push_back(mixedBatch(int64_t(size), rows, spec.rows, seed));
-      Expected<StepTimes> t =
-          trial.median(batches, quick ? 3 : 5, 9, quick ? 0.05 : 0.15);
+      Expected<StepTimes> t = trial.median(batches, quick ? 3 : 5, 9,
+                                           part.late() ? 0
+                                           : quick     ? 0.05
+                                                       : 0.15);
       if (!t)
         return t.takeError();
       unique.values.push_back(std::max(0.01, t->at("unique") * 1e9 / size));
@@ -181,7 +185,7 @@ Error measureCache(const Part &part, machine::CpuModel &cpu) {
       return trial.takeError();
     if (Error e = (*trial)->touchAll())
       return e;
-    double seconds = part.options.quick ? 0.4 : 1.5;
+    double seconds = part.late() ? 0.2 : part.options.quick ? 0.4 : 1.5;
     Expected<StepTimes> warm =
         (*trial)->median(distinctBatches(1, ids, kBag, rows, 1), 3, 9, seconds);
     if (!warm)

@@ -47,17 +47,32 @@ std::vector<Batch> uniformBatches(int batches, int64_t ids, int64_t bag,
 std::vector<Batch> distinctBatches(int batches, int64_t ids, int64_t bag,
                                    int64_t rows, uint64_t seed) {
   trc::SplitMix random(seed);
-  std::vector<uint32_t> order(static_cast<size_t>(rows));
-  std::iota(order.begin(), order.end(), 0u);
-  for (size_t i = order.size(); i > 1; --i)
-    std::swap(order[i - 1], order[size_t(random.below(i))]);
+  ids = std::min(ids, rows);
   std::vector<Batch> all;
-  int64_t next = 0;
+  std::vector<bool> taken;
+  int64_t free = 0;
   for (int b = 0; b < batches; ++b) {
+    // Draws that hit a taken row are repeated: less than every other one.
+    if (free < 2 * ids) {
+      taken.assign(size_t(rows), false);
+      free = rows;
+    }
     std::vector<int64_t> list;
-    for (int64_t i = 0; i < std::min(ids, rows); ++i)
-      list.push_back(order[size_t((next + i) % rows)]);
-    next += ids;
+    if (2 * ids > rows) {
+      list.resize(size_t(rows));
+      std::iota(list.begin(), list.end(), int64_t(0));
+      for (size_t i = list.size(); i > 1; --i)
+        std::swap(list[i - 1], list[size_t(random.below(i))]);
+      list.resize(size_t(ids));
+    }
+    while (int64_t(list.size()) < ids) {
+      int64_t row = int64_t(random.below(uint64_t(rows)));
+      if (taken[size_t(row)])
+        continue;
+      taken[size_t(row)] = true;
+      list.push_back(row);
+    }
+    free -= ids;
     all.push_back({bagsOf(std::move(list), bag)});
   }
   return all;
@@ -80,6 +95,7 @@ std::string nameOf(const Twine &text) { return text.str(); }
 struct Sizes {
   std::vector<int64_t> dims;
   std::vector<double> footprints, batches;
+  int64_t mostRows;
   int least, most;
   double seconds; // of one point
 };
@@ -88,13 +104,15 @@ Sizes sizesFor(bool quick) {
   if (quick)
     return {{16, 64, 256},
             {1.0 * kMiB, 16.0 * kMiB, 128.0 * kMiB},
-            {1.0 * kMiB, 24.0 * kMiB},
+            {1.0 * kMiB, 16.0 * kMiB, 96.0 * kMiB},
+            1 << 20,
             3,
             7,
             0.12};
   return {{4, 16, 32, 64, 128, 256, 512, 1024},
           {0.5 * kMiB, 4.0 * kMiB, 16.0 * kMiB, 64.0 * kMiB, 256.0 * kMiB},
-          {0.5 * kMiB, 4.0 * kMiB, 12.0 * kMiB, 32.0 * kMiB},
+          {0.5 * kMiB, 4.0 * kMiB, 16.0 * kMiB, 48.0 * kMiB, 128.0 * kMiB},
+          4 << 20,
           5,
           9,
           0.2};
@@ -136,13 +154,17 @@ Error measureRows(const Part &part, machine::CpuModel &cpu) {
 
   for (int64_t dim : sizes.dims) {
     part.begin(Twine("rows of ") + Twine(dim) + " columns");
-    int64_t slot = slotBytes(dim, 1), most = idsFor(dim);
+    int64_t slot = slotBytes(dim, 1), ones = shortBags(dim);
+    int64_t most = std::max(ones, idsOf(sizes.batches.back(), slot));
     TrialSpec spec;
     spec.dim = dim;
-    spec.rows =
-        std::max<int64_t>(most, int64_t(sizes.footprints.back()) / slot);
+    // A few million of the smallest rows are as good as more, and made sooner.
+    spec.rows = std::max(
+        most, std::min<int64_t>(sizes.mostRows,
+                                int64_t(sizes.footprints.back()) / slot));
     spec.bag = kBag;
-    spec.samples = spec.ids = most;
+    spec.ids = most;
+    spec.samples = std::max(ones, most / kBag + 1);
     Expected<std::unique_ptr<Trial>> opened =
         Trial::open(spec, part.scratch, nameOf("rows" + Twine(dim)));
     if (!opened)
@@ -151,26 +173,28 @@ Error measureRows(const Part &part, machine::CpuModel &cpu) {
     if (Error e = trial.touchAll())
       return e;
     auto measure = [&](const std::vector<Batch> &batches) {
-      return trial.median(batches, sizes.least, sizes.most, sizes.seconds);
+      return trial.median(batches, sizes.least, sizes.most,
+                          part.late() ? 0 : sizes.seconds);
     };
 
     // A bag's own cost, where the rows are near.
     int64_t few = std::max<int64_t>(64, int64_t(sizes.footprints[0]) / slot);
-    Expected<StepTimes> ones = measure(uniformBatches(3, most, 1, few, 1));
-    if (!ones)
-      return ones.takeError();
-    Expected<StepTimes> longs = measure(uniformBatches(3, most, kBag, few, 1));
+    double bags = std::ceil(double(ones) / kBag);
+    Expected<StepTimes> single = measure(uniformBatches(3, ones, 1, few, 1));
+    if (!single)
+      return single.takeError();
+    Expected<StepTimes> longs = measure(uniformBatches(3, ones, kBag, few, 1));
     if (!longs)
       return longs.takeError();
-    double bags = std::ceil(double(most) / kBag);
-    double oneNs = ones->at("gather_pool") * 1e9 *
-                   planner::kernelCores(cores, double(most), dim);
+    double singleNs = single->at("gather_pool") * 1e9 *
+                      planner::kernelCores(cores, double(ones), dim);
     double longNs =
         longs->at("gather_pool") * 1e9 * planner::kernelCores(cores, bags, dim);
-    double bagNs = std::max(0.0, (oneNs - longNs) / (double(most) - bags));
+    double bagNs = std::max(0.0, (singleNs - longNs) / (double(ones) - bags));
     bagBytes.push_back(double(dim) * 4);
     bagCosts.push_back(bagNs);
 
+    bags = std::ceil(double(most) / kBag);
     for (double footprint : sizes.footprints) {
       int64_t rows =
           std::min(spec.rows, std::max<int64_t>(64, int64_t(footprint) / slot));
@@ -184,8 +208,7 @@ Error measureRows(const Part &part, machine::CpuModel &cpu) {
     gather.x.push_back(double(dim) * 4);
 
     for (double bytes : sizes.batches) {
-      int64_t ids =
-          std::min(most, std::max<int64_t>(64, int64_t(bytes) / slot));
+      int64_t ids = std::min(most, idsOf(bytes, slot));
       Expected<StepTimes> t =
           measure(distinctBatches(4, ids, kBag, spec.rows, 3));
       if (!t)
@@ -197,9 +220,9 @@ Error measureRows(const Part &part, machine::CpuModel &cpu) {
     update.x.push_back(double(slot));
 
     // Rows with many contributions; what the rows themselves cost is known.
-    int64_t popular = std::max<int64_t>(16, most / 32);
+    int64_t popular = std::max<int64_t>(16, ones / 32);
     for (int64_t bag : {kBag, int64_t(1)}) {
-      std::vector<Batch> batches = uniformBatches(3, most, bag, popular, 4);
+      std::vector<Batch> batches = uniformBatches(3, ones, bag, popular, 4);
       Expected<StepTimes> t = measure(batches);
       if (!t)
         return t.takeError();
@@ -209,9 +232,9 @@ Error measureRows(const Part &part, machine::CpuModel &cpu) {
       machine::Surface known = update;
       known.values.resize(known.x.size() * known.y.size());
       double rows = unique * known.at(double(slot), unique * double(slot));
-      gradient.values.push_back(some((ns - rows) / (double(most) - unique)));
+      gradient.values.push_back(some((ns - rows) / (double(ones) - unique)));
       if (bag == 1)
-        handoffs.push_back(2 * double(most) * double(dim) * 4 /
+        handoffs.push_back(2 * double(ones) * double(dim) * 4 /
                            std::max(t->rest, 1e-6) / 1e9);
     }
     gradient.x.push_back(double(dim) * 4);
@@ -253,7 +276,7 @@ Error measureOptimizers(const Part &part, machine::CpuModel &cpu) {
       {"ftrl", 2, 0}};
   std::vector<int64_t> dims =
       quick ? std::vector<int64_t>{64} : std::vector<int64_t>{16, 128};
-  std::vector<double> sizes = {1.0 * kMiB, 24.0 * kMiB};
+  std::vector<double> sizes = {1.0 * kMiB, (quick ? 32.0 : 64.0) * kMiB};
   part.begin("optimizers");
   for (const Kind &kind : kinds) {
     machine::Surface update;
@@ -262,10 +285,10 @@ Error measureOptimizers(const Part &part, machine::CpuModel &cpu) {
       int64_t slot = slotBytes(dim, kind.perColumn * dim + kind.perRow);
       TrialSpec spec;
       spec.dim = dim;
-      spec.rows = 2 * int64_t(sizes.back()) / slot;
+      spec.rows = 5 * int64_t(sizes.back()) / slot / 4;
       spec.bag = kBag;
-      spec.ids = std::min(idsFor(dim), int64_t(sizes.back()) / slot);
-      spec.samples = spec.ids;
+      spec.ids = idsOf(sizes.back(), slot);
+      spec.samples = spec.ids / kBag + 1;
       spec.optimizer = kind.name;
       Expected<std::unique_ptr<Trial>> trial = Trial::open(
           spec, part.scratch, nameOf(Twine(kind.name) + Twine(dim)));
@@ -275,8 +298,9 @@ Error measureOptimizers(const Part &part, machine::CpuModel &cpu) {
         return e;
       for (double bytes : sizes) {
         int64_t ids = std::min(spec.ids, int64_t(bytes) / slot);
-        Expected<StepTimes> t = (*trial)->median(
-            distinctBatches(2, ids, kBag, spec.rows, 3), 3, 7, 0.08);
+        Expected<StepTimes> t =
+            (*trial)->median(distinctBatches(2, ids, kBag, spec.rows, 3), 3, 7,
+                             part.late() ? 0 : 0.08);
         if (!t)
           return t.takeError();
         update.values.push_back(

@@ -11,6 +11,8 @@
 
 #include "Calibrate/Trial.h"
 
+#include <algorithm>
+
 namespace terrace::calibrate {
 
 inline constexpr int64_t kBag = 20; // ids of a long bag
@@ -20,9 +22,13 @@ inline constexpr int64_t kMiB = int64_t(1) << 20;
 inline int64_t slotBytes(int64_t dim, int64_t state) {
   return (dim + state) * 4;
 }
-/// Ids that make 32 MiB of outputs in bags of one, and no more than 256 Ki.
-inline int64_t idsFor(int64_t dim) {
+/// Bags of one id that make 32 MiB of outputs, and no more than 256 Ki.
+inline int64_t shortBags(int64_t dim) {
   return std::min<int64_t>(256 << 10, 32 * kMiB / (4 * dim));
+}
+/// Ids in long bags whose rows take `bytes`, and no more than a million.
+inline int64_t idsOf(double bytes, int64_t slot) {
+  return std::clamp<int64_t>(int64_t(bytes) / slot, 64, 1 << 20);
 }
 
 /// `ids` uniform draws of rows 0 .. rows - 1 in bags of `bag`, `batches` times.
