@@ -42,7 +42,9 @@ static std::string utcNow() {
   return text;
 }
 
-int partCount(bool quick) { return (quick ? 3 : 8) + 6; }
+int partCount(const Options &options) {
+  return (options.quick ? 3 : 8) + 6 + !options.pmem.empty();
+}
 
 Expected<machine::Machine> calibrate(const Options &options) {
   SmallString<128> scratch(options.folder);
@@ -60,7 +62,7 @@ Expected<machine::Machine> calibrate(const Options &options) {
   scope_exit cleanUp([&] { sys::fs::remove_directories(unique); });
 
   Part part{options, unique.str().str(), {}, {}};
-  int number = 0, parts = partCount(options.quick);
+  int number = 0, parts = partCount(options);
   part.begin = [&](const Twine &what) {
     ++number;
     if (options.progress)
@@ -75,7 +77,22 @@ Expected<machine::Machine> calibrate(const Options &options) {
   __builtin_cpu_init();
   cpu.level = __builtin_cpu_supports("x86-64-v4") ? "x86-64-v4" : "x86-64-v3";
   cpu.cores = trc::availableCpus();
-  machine::TierModel memory = measureMemory(part, cpu.cores);
+  std::vector<std::pair<machine::TierKind, machine::TierModel>> tiers = {
+      {machine::TierKind::DRAM, measureMemory(part, cpu.cores)}};
+  if (!options.pmem.empty()) {
+    SmallString<128> model(options.pmem), path;
+    if (std::error_code error = sys::fs::make_absolute(model))
+      return createStringError(error, "%s: %s", options.pmem.c_str(),
+                               error.message().c_str());
+    sys::path::append(model, "terrace-calibrate-%%%%%%%%");
+    sys::fs::createUniquePath(model, path, /*MakeAbsolute=*/false);
+    scope_exit removeFile([&] { sys::fs::remove(path); });
+    Expected<machine::TierModel> pmem =
+        measurePmem(part, path.str().str(), cpu.cores);
+    if (!pmem)
+      return pmem.takeError();
+    tiers.push_back({machine::TierKind::PMem, *pmem});
+  }
   if (Error e = measureRows(part, cpu))
     return e;
   if (Error e = measureOptimizers(part, cpu))
@@ -87,15 +104,13 @@ Expected<machine::Machine> calibrate(const Options &options) {
   Expected<machine::TierModel> disk = measureDisk(part, cpu);
   if (!disk)
     return disk.takeError();
+  tiers.push_back({machine::TierKind::NVMe, *disk});
   machine::Measurement how;
   how.at = utcNow();
   how.by =
       options.program + (options.quick ? " calibrate --quick" : " calibrate");
   how.on = cpuName() + ", " + std::to_string(cpu.cores) + " CPUs";
-  return machine::Machine::calibrated(
-      cpu,
-      {{machine::TierKind::DRAM, memory}, {machine::TierKind::NVMe, *disk}},
-      how);
+  return machine::Machine::calibrated(cpu, tiers, how);
 }
 
 } // namespace terrace::calibrate

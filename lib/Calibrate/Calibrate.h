@@ -23,6 +23,7 @@ namespace terrace::calibrate {
 
 struct Options {
   std::string folder = "."; ///< on the disk that tables would lie on
+  std::string pmem;         ///< on persistent memory; empty: not measured
   bool quick = false;       ///< fewer sizes, fewer steps
   std::string program;      ///< for the file: who measured
   /// Called at the start of each part: what, its number, of how many.
@@ -52,8 +53,11 @@ machine::TierModel measureMemory(const Part &part, int64_t cores);
 /// Operations of the folder's disk by depth and size, and their CPU time.
 llvm::Expected<machine::TierModel> measureDisk(const Part &part,
                                                machine::CpuModel &cpu);
-/// How many times a part calls `begin`.
-int partCount(bool quick);
+/// Persistent memory, mapped: bandwidth and latency. `path`: a new file on it.
+llvm::Expected<machine::TierModel>
+measurePmem(const Part &part, const std::string &path, int64_t cores);
+/// How many times the parts call `begin`.
+int partCount(const Options &options);
 
 } // namespace terrace::calibrate
 

@@ -140,9 +140,11 @@ struct OpenFile {
   uint32_t file = 0;
 };
 
-Expected<OpenFile> openDepth(uint32_t depth, const std::string &path,
-                             uint64_t bytes) {
+Expected<OpenFile> openDepth(
+    uint32_t depth, const std::string &path, uint64_t bytes,
+    trc::DeviceOptions::Backend backend = trc::DeviceOptions::Backend::Auto) {
   trc::DeviceOptions options;
+  options.backend = backend;
   options.depth = depth;
   options.bufferBytes = 64 << 10;
   auto device = trc::openDevice(options);
@@ -220,6 +222,61 @@ Expected<machine::TierModel> measureDisk(const Part &part,
         }
       }
   }
+  return tier;
+}
+
+Expected<machine::TierModel>
+measurePmem(const Part &part, const std::string &path, int64_t cores) {
+  part.begin("persistent memory");
+  const uint64_t span = uint64_t(part.options.quick ? 64 : 256) << 20;
+  Expected<OpenFile> open =
+      openDepth(16, path, span, trc::DeviceOptions::Backend::Pmem);
+  if (!open)
+    return open.takeError();
+  machine::TierModel tier;
+  tier.granule = 256; // of the media: a line of 64 bytes costs as much
+  // The second time the pages are there.
+  for (int round = 0; round < 2; ++round) {
+    Load load(trc::IoRequest::Kind::Write, open->file, 64 << 10, span);
+    load.once = true;
+    load.seconds = part.options.quick ? 2 : 6;
+    Expected<double> rate = drive(*open->device, 16, load);
+    if (!rate)
+      return rate.takeError();
+    tier.writeGBps = std::max(1e-3, *rate * load.bytes / 1e9);
+  }
+  const char *rows = open->device->mapped(open->file, 0, span);
+  if (!rows)
+    return createStringError(inconvertibleErrorCode(),
+                             "'%s' cannot be read in place: %s", path.c_str(),
+                             open->device->describe().c_str());
+  std::atomic<uint64_t> sink{0};
+  double fastest = 1e30;
+  trc::ThreadPool pool(static_cast<unsigned>(cores));
+  for (int round = 0; round < 3; ++round) {
+    double begin = now();
+    pool.parallelFor(0, int64_t(span / 8), 4096,
+                     [&](int64_t low, int64_t high) {
+                       uint64_t sum = 0, word;
+                       for (int64_t i = low; i < high; ++i) {
+                         std::memcpy(&word, rows + i * 8, 8);
+                         sum += word;
+                       }
+                       sink += sum;
+                     });
+    fastest = std::min(fastest, now() - begin);
+  }
+  tier.readGBps = double(span) / fastest / 1e9;
+  // Each address follows from the word before it.
+  const int hops = 200000;
+  uint64_t at = 1, word, blocks = span / 256;
+  double begin = now();
+  for (int i = 0; i < hops; ++i) {
+    std::memcpy(&word, rows + at % blocks * 256, 8);
+    at = trc::mix64(at + word);
+  }
+  tier.latencyUs = std::max(1e-3, (now() - begin) / hops * 1e6);
+  sink += at;
   return tier;
 }
 

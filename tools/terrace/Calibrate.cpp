@@ -27,6 +27,8 @@ int runCalibrate(const CalibrateVerb &options, bool json) {
                 json);
   if (!llvm::sys::fs::is_directory(options.folder))
     return failed(options.folder + " is not a folder");
+  if (!options.pmem.empty() && !llvm::sys::fs::is_directory(options.pmem))
+    return failed(options.pmem + " is not a folder");
   auto start = std::chrono::steady_clock::now();
   auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() -
@@ -35,6 +37,7 @@ int runCalibrate(const CalibrateVerb &options, bool json) {
   };
   calibrate::Options how;
   how.folder = options.folder;
+  how.pmem = options.pmem;
   how.quick = options.quick;
   how.program = std::string("terrace ") + TERRACE_VERSION;
   how.progress = [&](llvm::StringRef what, int part, int parts) {

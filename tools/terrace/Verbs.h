@@ -80,7 +80,7 @@ struct DoctorVerb {
 };
 
 struct CalibrateVerb {
-  std::string output = "machine.json", folder = ".";
+  std::string output = "machine.json", folder = ".", pmem;
   bool quick = false, force = false;
 };
 

@@ -365,6 +365,10 @@ int main(int argc, char **argv) {
                    "written there (quick: 0.3), and removed")
       ->type_name("FOLDER")
       ->capture_default_str();
+  verb->add_option("--pmem", calibrate.pmem,
+                   "on persistent memory, which is then measured, too: a file "
+                   "of 256 MiB (quick: 64), removed")
+      ->type_name("FOLDER");
   verb->add_flag("--quick", calibrate.quick, "fewer sizes and steps");
   verb->add_flag("--force", calibrate.force, "overwrite the file");
   verb->callback([&] { code = runCalibrate(calibrate, json); });
