@@ -63,10 +63,13 @@ Expected<machine::Machine> calibrate(const Options &options) {
 
   Part part{options, unique.str().str(), {}, {}};
   int number = 0, parts = partCount(options);
-  part.begin = [&](const Twine &what) {
+  part.begin = [&](const Twine &what) -> Error {
+    if (options.cancelled && options.cancelled())
+      return createStringError(inconvertibleErrorCode(), "interrupted");
     ++number;
     if (options.progress)
       options.progress(what.str(), number, parts);
+    return Error::success();
   };
   auto start = std::chrono::steady_clock::now();
   part.late = [start, quick = options.quick] {
@@ -77,8 +80,11 @@ Expected<machine::Machine> calibrate(const Options &options) {
   __builtin_cpu_init();
   cpu.level = __builtin_cpu_supports("x86-64-v4") ? "x86-64-v4" : "x86-64-v3";
   cpu.cores = trc::availableCpus();
+  Expected<machine::TierModel> memory = measureMemory(part, cpu.cores);
+  if (!memory)
+    return memory.takeError();
   std::vector<std::pair<machine::TierKind, machine::TierModel>> tiers = {
-      {machine::TierKind::DRAM, measureMemory(part, cpu.cores)}};
+      {machine::TierKind::DRAM, *memory}};
   if (!options.pmem.empty()) {
     SmallString<128> model(options.pmem), path;
     if (std::error_code error = sys::fs::make_absolute(model))

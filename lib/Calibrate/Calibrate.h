@@ -28,6 +28,9 @@ struct Options {
   std::string program;      ///< for the file: who measured
   /// Called at the start of each part: what, its number, of how many.
   std::function<void(llvm::StringRef what, int part, int parts)> progress;
+  /// Asked at the same times; true ends the calibration with an error. May be
+  /// empty.
+  std::function<bool()> cancelled;
 };
 
 llvm::Expected<machine::Machine> calibrate(const Options &options);
@@ -36,7 +39,7 @@ llvm::Expected<machine::Machine> calibrate(const Options &options);
 struct Part {
   const Options &options;
   std::string scratch; ///< a folder of this calibration's own
-  std::function<void(const llvm::Twine &what)> begin;
+  std::function<llvm::Error(const llvm::Twine &what)> begin;
   /// Half of the time is gone: no step more than has to be.
   std::function<bool()> late;
 };
@@ -49,7 +52,8 @@ llvm::Error measureIds(const Part &part, machine::CpuModel &cpu);
 /// Probe and copy of rows behind a cache.
 llvm::Error measureCache(const Part &part, machine::CpuModel &cpu);
 /// Bandwidth and latency of memory.
-machine::TierModel measureMemory(const Part &part, int64_t cores);
+llvm::Expected<machine::TierModel> measureMemory(const Part &part,
+                                                 int64_t cores);
 /// Operations of the folder's disk by depth and size, and their CPU time.
 llvm::Expected<machine::TierModel> measureDisk(const Part &part,
                                                machine::CpuModel &cpu);

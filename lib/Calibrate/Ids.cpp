@@ -156,17 +156,20 @@ static Error measureHead(const Part &part, machine::CpuModel &cpu) {
 }
 
 Error measureIds(const Part &part, machine::CpuModel &cpu) {
-  part.begin("ids");
+  if (Error e = part.begin("ids"))
+    return e;
   if (Error e = measureUnique(part, cpu))
     return e;
-  part.begin("dedup and head");
+  if (Error e = part.begin("dedup and head"))
+    return e;
   if (Error e = measureDedup(part, cpu))
     return e;
   return measureHead(part, cpu);
 }
 
 Error measureCache(const Part &part, machine::CpuModel &cpu) {
-  part.begin("rows behind a cache");
+  if (Error e = part.begin("rows behind a cache"))
+    return e;
   const int64_t ids = 8192, rows = 8 * ids;
   std::vector<double> bytes, copies, hits, misses;
   for (int64_t dim : {int64_t(16), int64_t(128)}) {

@@ -153,7 +153,8 @@ Error measureRows(const Part &part, machine::CpuModel &cpu) {
   int64_t idle = 0;
 
   for (int64_t dim : sizes.dims) {
-    part.begin(Twine("rows of ") + Twine(dim) + " columns");
+    if (Error e = part.begin(Twine("rows of ") + Twine(dim) + " columns"))
+      return e;
     int64_t slot = slotBytes(dim, 1), ones = shortBags(dim);
     int64_t most = std::max(ones, idsOf(sizes.batches.back(), slot));
     TrialSpec spec;
@@ -277,7 +278,8 @@ Error measureOptimizers(const Part &part, machine::CpuModel &cpu) {
   std::vector<int64_t> dims =
       quick ? std::vector<int64_t>{64} : std::vector<int64_t>{16, 128};
   std::vector<double> sizes = {1.0 * kMiB, (quick ? 32.0 : 64.0) * kMiB};
-  part.begin("optimizers");
+  if (Error e = part.begin("optimizers"))
+    return e;
   for (const Kind &kind : kinds) {
     machine::Surface update;
     update.y = sizes;

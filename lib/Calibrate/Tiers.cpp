@@ -163,7 +163,8 @@ Expected<OpenFile> openDepth(
 
 Expected<machine::TierModel> measureDisk(const Part &part,
                                          machine::CpuModel &cpu) {
-  part.begin("disk");
+  if (Error e = part.begin("disk"))
+    return e;
   bool quick = part.options.quick;
   const uint64_t span = uint64_t(quick ? 64 : 256) << 20;
   const std::string path = part.scratch + "/disk";
@@ -227,7 +228,8 @@ Expected<machine::TierModel> measureDisk(const Part &part,
 
 Expected<machine::TierModel>
 measurePmem(const Part &part, const std::string &path, int64_t cores) {
-  part.begin("persistent memory");
+  if (Error e = part.begin("persistent memory"))
+    return e;
   const uint64_t span = uint64_t(part.options.quick ? 64 : 256) << 20;
   Expected<OpenFile> open =
       openDepth(16, path, span, trc::DeviceOptions::Backend::Pmem);
@@ -280,8 +282,9 @@ measurePmem(const Part &part, const std::string &path, int64_t cores) {
   return tier;
 }
 
-machine::TierModel measureMemory(const Part &part, int64_t cores) {
-  part.begin("memory");
+Expected<machine::TierModel> measureMemory(const Part &part, int64_t cores) {
+  if (Error e = part.begin("memory"))
+    return e;
   const size_t words = size_t(part.options.quick ? 64 : 256) * kMiB / 8;
   std::vector<uint64_t> memory(words);
   machine::TierModel tier;

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import json
 import os
+import subprocess
 import time
 
 from harness import Folder, TERRACE, expect, run
@@ -45,6 +46,13 @@ def measure(folder):
     for refused, code in ((["-o", "machine.json"], 2), (["--folder", "nowhere", "-o", "b.json"], 3)):
         again = run(TERRACE, "calibrate", "--quick", *refused, cwd=folder, ok=False)
         expect(again.returncode == code and refused[1] in again.stderr, f"{refused}: {again.returncode}\n{again.stderr}")
+    stopped = subprocess.Popen([TERRACE, "calibrate", "--quick", "--folder", "disk", "-o", "c.json"], cwd=folder, stderr=subprocess.PIPE, text=True)
+    while "3 of 9" not in stopped.stderr.readline():
+        expect(stopped.poll() is None, "it ended before it was interrupted")
+    stopped.terminate()
+    said = stopped.communicate(timeout=300)[1]
+    expect(stopped.returncode == 3 and "interrupted" in said, f"{stopped.returncode}\n{said}")
+    expect(not os.listdir(folder / "disk") and not (folder / "c.json").exists(), "an interrupted calibration leaves files behind")
     print(f"measured in {seconds:.0f} s; nothing is left in the folder")
     return machine
 

@@ -12,8 +12,12 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
+#include <csignal>
 
 namespace terrace::tool {
+
+/// Set by SIGINT and the like: the files on the user's disk have to go.
+static volatile std::sig_atomic_t interrupted = 0;
 
 int runCalibrate(const CalibrateVerb &options, bool json) {
   auto failed = [&](const std::string &message) {
@@ -40,6 +44,9 @@ int runCalibrate(const CalibrateVerb &options, bool json) {
   how.pmem = options.pmem;
   how.quick = options.quick;
   how.program = std::string("terrace ") + TERRACE_VERSION;
+  for (int signal : {SIGINT, SIGTERM, SIGHUP})
+    std::signal(signal, [](int) { interrupted = 1; });
+  how.cancelled = [] { return interrupted != 0; };
   how.progress = [&](llvm::StringRef what, int part, int parts) {
     llvm::errs() << llvm::formatv("calibrate: {0} of {1}, {2:f1} s: {3}\n",
                                   part, parts, seconds(), what);
