@@ -40,7 +40,7 @@ struct Part {
   const Options &options;
   std::string scratch; ///< a folder of this calibration's own
   std::function<llvm::Error(const llvm::Twine &what)> begin;
-  /// Half of the time is gone: no step more than has to be.
+  /// Half of the time is gone: no size and no step more than has to be.
   std::function<bool()> late;
 };
 /// Gather, update, gradient, bags, hand-off, step: by size of the rows.

@@ -79,10 +79,11 @@ static Error measureUnique(const Part &part, machine::CpuModel &cpu) {
       int64_t rows = std::max<int64_t>(1, int64_t(size * distinct));
       for (uint64_t seed = 1; seed <= 3; ++seed)
         batches.push_back(mixedBatch(int64_t(size), rows, spec.rows, seed));
-      Expected<StepTimes> t = trial.median(batches, quick ? 3 : 5, 9,
-                                           part.late() ? 0
-                                           : quick     ? 0.05
-                                                       : 0.15);
+      Expected<StepTimes> t =
+          trial.median(batches, quick || part.late() ? 3 : 5, 9,
+                       part.late() ? 0
+                       : quick     ? 0.05
+                                   : 0.15);
       if (!t)
         return t.takeError();
       unique.values.push_back(std::max(0.01, t->at("unique") * 1e9 / size));

@@ -13,6 +13,8 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <thread>
 
 namespace terrace::tool {
 
@@ -39,6 +41,12 @@ int runCalibrate(const CalibrateVerb &options, bool json) {
                                          start)
         .count();
   };
+  double load = 0, cpus = std::thread::hardware_concurrency();
+  if (::getloadavg(&load, 1) == 1 && load > cpus / 2)
+    llvm::errs() << llvm::formatv(
+        "warning: the machine is busy (load {0:f1} on {1} CPUs): what is "
+        "measured now will be too slow by as much\n",
+        load, int(cpus));
   calibrate::Options how;
   how.folder = options.folder;
   how.pmem = options.pmem;
