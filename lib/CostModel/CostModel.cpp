@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CostModel/CostModel.h"
+#include "runtime/exec/Grain.h"
 #include "runtime/store/RecordFormat.h"
 
 #include <algorithm>
@@ -19,8 +20,8 @@ using machine::TierKind;
 
 llvm::StringRef planner::stageName(Stage stage) {
   static const char *const names[stageCount] = {
-      "ingest", "dedup",  "unique", "probe", "fetch",  "store",
-      "copy",   "gather", "expand", "head",  "update", "exchange"};
+      "ingest", "dedup",  "unique", "probe",  "fetch",    "store",   "copy",
+      "gather", "expand", "head",   "update", "exchange", "handoff", "sync"};
   return names[static_cast<int>(stage)];
 }
 
@@ -32,6 +33,7 @@ std::vector<TableLoad> planner::tableLoads(const Problem &problem) {
     double mean = std::min(f.meanIds, double(f.maxIds));
     double bags = double(problem.batch) / factor;
     l.bags += bags;
+    l.gradBags += double(problem.batch);
     l.ids += bags * mean;
     l.gradIds += double(problem.batch) * mean;
   }
@@ -61,19 +63,127 @@ std::vector<TableLoad> planner::tableLoads(const Problem &problem) {
   return loads;
 }
 
-double planner::tableSeconds(const Problem &problem, int table,
+double planner::kernelCores(double cores, double outputs, int64_t dim) {
+  double grain = double(trc::kernelGrain(dim));
+  return std::min(cores, std::max(1.0, std::floor(outputs / grain)));
+}
+
+namespace {
+
+/// What a table shares with others, and decides what its rows cost.
+struct Neighbourhood {
+  double hotBytes = 0;   // all rows that the worker's kernels address
+  double batchBytes = 0; // those of a batch
+  double groupIds = 0, groupUnique = 0, groupBags = 0;
+};
+
+double gatherSeconds(const machine::CpuModel &cpu, const Table &table,
+                     const TableLoad &l, const Neighbourhood &near) {
+  double cores = double(cpu.cores);
+  if (cpu.gather.empty())
+    return (l.ids * cpu.gatherNsPerId * 1e-9 +
+            l.gatherBytes / (cpu.gatherGBps * 1e9)) /
+           cores;
+  double bytes = double(table.rowBytes());
+  double far = cpu.gather.at(bytes, near.hotBytes);
+  double first = l.unique * far;
+  // A skewed batch finds rows of the one before it where those are still near.
+  if (!table.stats.missCurve.empty()) {
+    double cold = profile::missesPerBatch(table.stats.missCurve, table.rows,
+                                          l.unique, l.gradIds, l.unique);
+    first =
+        cold * far + (l.unique - cold) * cpu.gather.at(bytes, near.batchBytes);
+  }
+  double again = std::max(0.0, l.ids - l.unique) *
+                 cpu.gather.at(bytes, l.unique * double(table.slotBytes()));
+  double bags = l.bags * cpu.bagNs;
+  if (cpu.bagGBps > 0)
+    bags += l.bags * double(table.dim) * 4 / cpu.bagGBps;
+  return (first + again + bags) * 1e-9 /
+         kernelCores(cores, near.groupBags, table.dim);
+}
+
+llvm::StringRef nameOf(Optimizer optimizer) {
+  switch (optimizer) {
+  case Optimizer::Sgd:
+    return "sgd";
+  case Optimizer::Adagrad:
+    return "adagrad";
+  case Optimizer::RowwiseAdagrad:
+    return "rowwise_adagrad";
+  case Optimizer::Adam:
+    return "adam";
+  case Optimizer::MomentumSgd:
+    return "momentum_sgd";
+  case Optimizer::PartialRowwiseAdam:
+    return "partial_rowwise_adam";
+  case Optimizer::Lamb:
+    return "lamb";
+  case Optimizer::Ftrl:
+    return "ftrl";
+  }
+  return "";
+}
+
+const machine::Surface &updateSurface(const machine::CpuModel &cpu,
+                                      Optimizer optimizer) {
+  static const machine::Surface none;
+  if (cpu.update.empty())
+    return none;
+  auto found = cpu.update.find(nameOf(optimizer).str());
+  return (found == cpu.update.end() ? cpu.update.begin() : found)->second;
+}
+
+/// Whether the rows were measured in a place like theirs, so that the tier's
+/// own limits, which only memory behind all caches has, say nothing more.
+bool isNear(TierKind kind, const machine::Surface &surface, double bytes) {
+  return kind == TierKind::DRAM && !surface.empty() && bytes < surface.y.back();
+}
+
+/// Rows that a core waits for at once.
+constexpr double linesInFlight = 10;
+
+double updateSeconds(const machine::CpuModel &cpu, const Table &table,
+                     const TableLoad &l, const Neighbourhood &near) {
+  double cores = double(cpu.cores);
+  if (cpu.update.empty())
+    return (l.unique * cpu.updateNsPerRow * 1e-9 +
+            l.updateBytes / (cpu.updateGBps * 1e9)) /
+           cores;
+  // The gather of the same step has just been at these rows.
+  double rows = l.unique * updateSurface(cpu, table.optimizer)
+                               .at(double(table.slotBytes()), near.batchBytes);
+  double bytes = double(table.dim) * 4;
+  double further = std::max(0.0, l.gradIds - l.unique);
+  rows += further * (cpu.gradient.empty()
+                         ? bytes / cpu.copyGBps
+                         : cpu.gradient.at(bytes, l.gradBags * bytes));
+  return rows * 1e-9 / kernelCores(cores, near.groupUnique, table.dim);
+}
+
+/// Of one id, in a group's batch of `ids` with `unique` rows.
+double uniqueNs(const machine::CpuModel &cpu, double ids, double unique) {
+  return cpu.unique.empty() || ids <= 0
+             ? cpu.uniqueNsPerId
+             : cpu.unique.at(ids, std::max(1e-6, unique / ids));
+}
+
+} // namespace
+
+double planner::tableSeconds(const Problem &problem, int index,
                              const TableLoad &load) {
   const machine::CpuModel &cpu = problem.machine.cpu();
-  double cores = double(cpu.cores);
-  double host = (load.gradIds * (cpu.ingestNsPerId + cpu.uniqueNsPerId)) * 1e-9;
-  double work = (load.ids * cpu.gatherNsPerId * 1e-9 +
-                 load.gatherBytes / (cpu.gatherGBps * 1e9)) /
-                cores;
-  if (!problem.serve)
-    work += (load.unique * cpu.updateNsPerRow * 1e-9 +
-             load.updateBytes / (cpu.updateGBps * 1e9)) /
-            cores;
-  return host + work;
+  const Table &table = problem.tables[index];
+  double slot = double(table.slotBytes());
+  Neighbourhood near{double(table.rows) * slot, load.unique * slot,
+                     load.gradIds, load.unique, load.bags};
+  double seconds =
+      load.gradIds *
+          (cpu.ingestNsPerId + uniqueNs(cpu, load.gradIds, load.unique)) *
+          1e-9 +
+      gatherSeconds(cpu, table, load, near);
+  return problem.serve ? seconds
+                       : seconds + updateSeconds(cpu, table, load, near);
 }
 
 namespace {
@@ -107,7 +217,8 @@ Pace pace(const WorkerCost &c, int64_t lookahead, double cores) {
   double host = c.sum({S::Ingest, S::Dedup, S::Unique, S::Probe});
   double io = c.sum({S::Fetch, S::Store});
   double copy = c.sum({S::Copy});
-  double work = c.sum({S::Gather, S::Expand, S::Head, S::Update, S::Exchange});
+  double work = c.sum({S::Gather, S::Expand, S::Head, S::Update, S::Exchange,
+                       S::Handoff, S::Sync});
   Pace p;
   p.serial = host + io + copy + work;
   if (lookahead == 0) {
@@ -125,7 +236,10 @@ Pace pace(const WorkerCost &c, int64_t lookahead, double cores) {
   p.raise(host, "host lane");
   p.raise(copy, "copy lane");
   p.raise(io, "io lane");
-  p.raise((host + copy + c.ioCpu + work * cores) / cores, "all cores");
+  // The trainer's thread copies alone; kernels have all cores.
+  double alone = c.sum({S::Handoff, S::Sync});
+  p.raise((host + copy + c.ioCpu + alone + (work - alone) * cores) / cores,
+          "all cores");
   double chain = c.sum({S::Dedup, S::Unique, S::Probe, S::Fetch}) + copy + work;
   p.raise(chain / double(lookahead),
           "fetch latency at lookahead " + std::to_string(lookahead));
@@ -161,14 +275,38 @@ StepCost planner::stepCost(const Problem &problem, const Decision &decision,
   std::vector<Transfer> reads(tierCount * problem.workers),
       writes(tierCount * problem.workers);
 
+  std::vector<Neighbourhood> nearOf(problem.tables.size());
+  std::vector<double> hotBytes(problem.workers), batchBytes(problem.workers);
+  for (const Group &g : footprint.groups) {
+    Neighbourhood group;
+    for (int t : g.tables) {
+      group.groupIds += loads[t].gradIds;
+      group.groupUnique += loads[t].unique;
+      group.groupBags += loads[t].bags;
+    }
+    for (int t : g.tables)
+      nearOf[t] = group;
+    hotBytes[g.worker] +=
+        double(g.cached() ? std::min(g.slots, g.rows) : g.rows) *
+        double(g.slotBytes);
+    batchBytes[g.worker] += group.groupUnique * double(g.slotBytes);
+  }
+  for (size_t t = 0; t < problem.tables.size(); ++t) {
+    nearOf[t].hotBytes = hotBytes[decision.tables[t].worker];
+    nearOf[t].batchBytes = batchBytes[decision.tables[t].worker];
+  }
+
   for (size_t t = 0; t < problem.tables.size(); ++t) {
     const Table &table = problem.tables[t];
     const TableLoad &l = loads[t];
     const TableDecision &d = decision.tables[t];
     WorkerCost &w = workers[d.worker];
     w.at(Stage::Ingest) += l.gradIds * cpu.ingestNsPerId * 1e-9;
+    w.at(Stage::Ingest) += l.gradBags * cpu.ingestNsPerBag * 1e-9;
     if (unique[t])
-      w.at(Stage::Unique) += l.gradIds * cpu.uniqueNsPerId * 1e-9;
+      w.at(Stage::Unique) +=
+          l.gradIds * uniqueNs(cpu, nearOf[t].groupIds, nearOf[t].groupUnique) *
+          1e-9;
     int rowsIn = d.home;
     if (!d.caches.empty()) {
       rowsIn = d.caches.front().tier;
@@ -201,26 +339,33 @@ StepCost planner::stepCost(const Problem &problem, const Decision &decision,
                                    static_cast<uint64_t>(table.storeBytes()))));
       s.ops += transfers;
       s.bytes += appended;
+      w.at(Stage::Probe) += misses * cpu.probeNsPerMiss * 1e-9;
+      w.at(Stage::Copy) +=
+          (problem.serve ? 1 : 2) * misses * cpu.copyNsPerRow * 1e-9;
       w.ioCpu += (misses + transfers) * cpu.ioNsPerOp * 1e-9;
       w.at(Stage::Copy) +=
           2 * misses * double(table.slotBytes()) / (cpu.copyGBps * 1e9);
     }
     // Rows are read and written where the kernels find them.
-    const machine::TierModel &near = m.tier(problem.tiers[rowsIn].kind);
+    TierKind nearKind = problem.tiers[rowsIn].kind;
+    const machine::TierModel &near = m.tier(nearKind);
     double granules = double((table.rowBytes() + near.granule - 1) /
                              near.granule * near.granule);
     w.at(Stage::Gather) +=
-        std::max((l.ids * cpu.gatherNsPerId * 1e-9 +
-                  l.gatherBytes / (cpu.gatherGBps * 1e9)) /
-                     cores,
-                 l.unique * granules / (near.readGBps * 1e9));
+        std::max(gatherSeconds(cpu, table, l, nearOf[t]),
+                 isNear(nearKind, cpu.gather, nearOf[t].hotBytes)
+                     ? 0
+                     : std::max(l.unique * granules / (near.readGBps * 1e9),
+                                l.unique * near.latencyUs * 1e-6 /
+                                    (linesInFlight * cores)));
     if (problem.serve)
       continue;
     w.at(Stage::Update) +=
-        std::max((l.unique * cpu.updateNsPerRow * 1e-9 +
-                  l.updateBytes / (cpu.updateGBps * 1e9)) /
-                     cores,
-                 l.unique * granules / (near.writeGBps * 1e9));
+        std::max(updateSeconds(cpu, table, l, nearOf[t]),
+                 isNear(nearKind, updateSurface(cpu, table.optimizer),
+                        nearOf[t].batchBytes)
+                     ? 0
+                     : l.unique * granules / (near.writeGBps * 1e9));
   }
   for (const Feature &f : problem.features) {
     WorkerCost &w = workers[decision.tables[f.table].worker];
@@ -234,6 +379,9 @@ StepCost planner::stepCost(const Problem &problem, const Decision &decision,
       w.at(Stage::Expand) += 2 * bytes / (cpu.copyGBps * 1e9) / cores;
     }
     // Forward and backward, eight operations a column.
+    if (problem.head == Head::None && cpu.handoffGBps > 0)
+      w.at(Stage::Handoff) +=
+          (problem.serve ? 1 : 2) * bytes / (cpu.handoffGBps * 1e9);
     if (problem.head != Head::None)
       w.at(Stage::Head) += bytes / 4 * 8 / (cpu.flopsG * 1e9) / problem.workers;
     if (problem.workers > 1)
@@ -242,6 +390,7 @@ StepCost planner::stepCost(const Problem &problem, const Decision &decision,
   }
   for (int worker = 0; worker < problem.workers; ++worker) {
     WorkerCost &w = workers[worker];
+    w.at(Stage::Sync) += cpu.stepUs * 1e-6;
     for (size_t tier = 0; tier < tierCount; ++tier) {
       TierKind kind = problem.tiers[tier].kind;
       // Drives of the node serve all of its workers.

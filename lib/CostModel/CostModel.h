@@ -17,10 +17,11 @@ namespace terrace::planner {
 
 /// What one table sees in a step, whatever the decision.
 struct TableLoad {
-  double ids = 0;     // occurrences gathered, after bag-level dedup
-  double gradIds = 0; // contributions of the update
-  double unique = 0;  // distinct rows
-  double bags = 0;    // pooled, after dedup
+  double ids = 0;      // occurrences gathered, after bag-level dedup
+  double gradIds = 0;  // contributions of the update
+  double unique = 0;   // distinct rows
+  double bags = 0;     // pooled, after dedup
+  double gradBags = 0; // outputs with a gradient, before it
   double gatherBytes = 0;
   double updateBytes = 0;
 };
@@ -38,9 +39,11 @@ enum class Stage {
   Expand,
   Head,
   Update,
-  Exchange
+  Exchange,
+  Handoff, // outputs to and gradients from a trainer
+  Sync     // lanes that wait for each other
 };
-inline constexpr int stageCount = 12;
+inline constexpr int stageCount = 14;
 llvm::StringRef stageName(Stage stage);
 
 struct TableTraffic {
@@ -62,6 +65,10 @@ struct StepCost {
 StepCost stepCost(const Problem &problem, const Decision &decision,
                   const Footprint &footprint,
                   const std::vector<TableLoad> &loads);
+
+/// Cores that a kernel over `outputs` bags or rows of `dim` columns keeps busy:
+/// the runtime gives a thread no less than its grain.
+double kernelCores(double cores, double outputs, int64_t dim);
 
 /// Predicted seconds of a table alone, for sharding and ordering.
 double tableSeconds(const Problem &problem, int table, const TableLoad &load);

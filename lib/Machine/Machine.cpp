@@ -2,18 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A machine file overrides single figures of the conservative default, so an
-// old file still works when a figure is added; an unknown key is an error, so a
-// misspelt one cannot pass silently.
+// The shipped figures, and what follows from measured ones.
 //
 //===----------------------------------------------------------------------===//
 #include "Machine/Machine.h"
 
-#include "Machine/YamlToJson.h"
-
-#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -54,11 +48,11 @@ Machine Machine::conservative() {
   m.cpuModel.ioNsPerOp = 6000;
   m.cpuModel.flopsG = 10;
   auto &hbm = m.tiers[static_cast<int>(TierKind::HBM)];
-  hbm = {1500, 1500, 0.6, 32, {}, {}};
+  hbm = {1500, 1500, 0.6, 32, {}, {}, {}, {}};
   auto &dram = m.tiers[static_cast<int>(TierKind::DRAM)];
-  dram = {10, 8, 0.1, 64, {}, {}};
+  dram = {10, 8, 0.1, 64, {}, {}, {}, {}};
   auto &pmem = m.tiers[static_cast<int>(TierKind::PMem)];
-  pmem = {6, 2, 0.35, 256, {}, {}};
+  pmem = {6, 2, 0.35, 256, {}, {}, {}, {}};
   // A consumer or network-attached SSD; one request costs a 4 KiB block.
   auto &nvme = m.tiers[static_cast<int>(TierKind::NVMe)];
   nvme = {1.5,
@@ -66,7 +60,9 @@ Machine Machine::conservative() {
           100,
           4096,
           {{1, 9000}, {16, 90000}, {128, 150000}},
-          {{1, 9000}, {16, 60000}, {128, 80000}}};
+          {{1, 9000}, {16, 60000}, {128, 80000}},
+          {},
+          {}};
   m.depth = 128;
   m.linkGBps = 3;
   // Measured: 9 to 13 MiB of code, libraries, stacks and device buffers.
@@ -76,6 +72,8 @@ Machine Machine::conservative() {
 
 double Machine::iops(TierKind kind, bool write, int64_t queueDepth) const {
   const TierModel &t = tier(kind);
+  if (const Surface &s = write ? t.writes : t.reads; !s.empty())
+    return s.at(double(queueDepth), double(t.granule));
   const auto &curve = write ? t.writeIops : t.readIops;
   if (curve.empty())
     return std::numeric_limits<double>::infinity();
@@ -99,184 +97,68 @@ double Machine::transferSeconds(TierKind kind, bool write, double ops,
   // Whole granules: a 68 byte row on a 4 KiB block device moves 4 KiB.
   double moved =
       std::ceil(std::max(bytesEach, 1.0) / double(t.granule)) * t.granule;
+  if (const Surface &s = write ? t.writes : t.reads; !s.empty()) {
+    // A batch of few operations never fills the queue.
+    double filled = std::min(ops, double(depth));
+    return t.latencyUs * 1e-6 + ops / s.at(filled, moved);
+  }
   double gbps = write ? t.writeGBps : t.readGBps;
   double byBytes = ops * moved / (gbps * 1e9);
   double byOps = ops / iops(kind, write, depth);
   return t.latencyUs * 1e-6 + std::max(byBytes, byOps);
 }
 
-namespace {
+/// Bytes per second of the largest operations at the deepest queue.
+static double bestGBps(const Surface &s) {
+  double best = 0;
+  for (size_t i = 0; i < s.x.size(); ++i)
+    for (size_t j = 0; j < s.y.size(); ++j)
+      best = std::max(best, s.values[i * s.y.size() + j] * s.y[j] / 1e9);
+  return best;
+}
 
-/// Walks one object; the first problem wins.
-struct Reader {
-  std::string file, error;
-
-  void fail(const Twine &where, const Twine &what) {
-    if (error.empty())
-      error = (file + ": " + where + ": " + what).str();
-  }
-
-  const json::Object *object(const json::Value &value, const Twine &where) {
-    const json::Object *o = value.getAsObject();
-    if (!o)
-      fail(where, "expected a mapping");
-    return o;
-  }
-
-  bool number(const json::Value &value, const Twine &where, double &out) {
-    std::optional<double> v = value.getAsNumber();
-    if (!v || !std::isfinite(*v) || *v <= 0) {
-      fail(where, "expected a number above 0");
-      return false;
-    }
-    out = *v;
-    return true;
-  }
-
-  bool integer(const json::Value &value, const Twine &where, int64_t &out) {
-    std::optional<int64_t> v = value.getAsInteger();
-    if (!v || *v <= 0) {
-      fail(where, "expected a whole number above 0");
-      return false;
-    }
-    out = *v;
-    return true;
-  }
-
-  void curve(const json::Value &value, const Twine &where,
-             std::vector<std::pair<int64_t, double>> &out) {
-    const json::Object *o = object(value, where);
-    if (!o)
-      return;
-    out.clear();
-    for (const auto &entry : *o) {
-      int64_t depth;
-      double iops;
-      if (StringRef(entry.first).getAsInteger(10, depth) || depth < 1)
-        return fail(where, "'" + StringRef(entry.first) +
-                               "' is not a queue depth of 1 or more");
-      if (!number(entry.second, where + "." + StringRef(entry.first), iops))
-        return;
-      out.emplace_back(depth, iops);
-    }
-    llvm::sort(out);
-  }
-};
-
-} // namespace
-
-Expected<Machine> Machine::parse(StringRef text, StringRef name) {
-  Expected<json::Value> root = yamlToJson(text, name);
-  if (!root)
-    return root.takeError();
+Machine
+Machine::calibrated(const CpuModel &cpu,
+                    const std::vector<std::pair<TierKind, TierModel>> &tiers,
+                    const Measurement &measurement) {
   Machine m = conservative();
-  m.source = name.str();
+  m.source = "calibration";
   m.measured = true;
-  Reader r;
-  r.file = name.str();
-
-  auto readCpu = [&](const json::Object &o) {
-    const std::pair<StringRef, double *> figures[] = {
-        {"ingest_ns_per_id", &m.cpuModel.ingestNsPerId},
-        {"unique_ns_per_id", &m.cpuModel.uniqueNsPerId},
-        {"probe_ns_per_row", &m.cpuModel.probeNsPerRow},
-        {"dedup_ns_per_id", &m.cpuModel.dedupNsPerId},
-        {"gather_ns_per_id", &m.cpuModel.gatherNsPerId},
-        {"gather_gbps", &m.cpuModel.gatherGBps},
-        {"update_ns_per_row", &m.cpuModel.updateNsPerRow},
-        {"update_gbps", &m.cpuModel.updateGBps},
-        {"copy_gbps", &m.cpuModel.copyGBps},
-        {"io_ns_per_op", &m.cpuModel.ioNsPerOp},
-        {"gflops", &m.cpuModel.flopsG}};
-    for (const auto &entry : o) {
-      StringRef key = entry.first;
-      std::string where = ("cpu." + key).str();
-      if (key == "level") {
-        if (std::optional<StringRef> s = entry.second.getAsString())
-          m.cpuModel.level = s->str();
-        else
-          r.fail(where, "expected a CPU level, e.g. x86-64-v3");
-      } else if (key == "cores") {
-        r.integer(entry.second, where, m.cpuModel.cores);
-      } else if (const auto *it = llvm::find_if(
-                     figures, [&](const auto &f) { return f.first == key; });
-                 it != std::end(figures)) {
-        r.number(entry.second, where, *it->second);
-      } else {
-        r.fail(where, "unknown key");
-      }
-    }
-  };
-  auto readTier = [&](TierModel &t, StringRef tierName, const json::Object &o) {
-    for (const auto &entry : o) {
-      StringRef key = entry.first;
-      std::string where = ("tiers." + tierName + "." + key).str();
-      if (key == "read_gbps")
-        r.number(entry.second, where, t.readGBps);
-      else if (key == "write_gbps")
-        r.number(entry.second, where, t.writeGBps);
-      else if (key == "latency_us")
-        r.number(entry.second, where, t.latencyUs);
-      else if (key == "granule")
-        r.integer(entry.second, where, t.granule);
-      else if (key == "read_iops")
-        r.curve(entry.second, where, t.readIops);
-      else if (key == "write_iops")
-        r.curve(entry.second, where, t.writeIops);
-      else
-        r.fail(where, "unknown key");
-    }
-  };
-
-  const json::Object *o = r.object(*root, "machine file");
-  if (o) {
-    int64_t version = 0;
-    if (const json::Value *v = o->get("terrace_machine"))
-      r.integer(*v, "terrace_machine", version);
-    if (version != 1)
-      r.fail("terrace_machine", "expected format 1");
-    for (const auto &entry : *o) {
-      StringRef key = entry.first;
-      if (key == "terrace_machine" || key == "name")
-        continue;
-      if (key == "cpu") {
-        if (const json::Object *cpu = r.object(entry.second, key))
-          readCpu(*cpu);
-      } else if (key == "tiers") {
-        const json::Object *list = r.object(entry.second, key);
-        if (!list)
-          continue;
-        for (const auto &tierEntry : *list) {
-          StringRef kindName = tierEntry.first;
-          std::optional<TierKind> kind = parseTierKind(kindName);
-          if (!kind)
-            r.fail("tiers." + kindName,
-                   "unknown kind; there are hbm, dram, pmem, nvme");
-          else if (const json::Object *t =
-                       r.object(tierEntry.second, "tiers." + kindName))
-            readTier(m.tiers[static_cast<int>(*kind)], kindName, *t);
-        }
-      } else if (key == "queue_depth") {
-        r.integer(entry.second, key, m.depth);
-      } else if (key == "exchange_gbps") {
-        r.number(entry.second, key, m.linkGBps);
-      } else if (key == "process_bytes") {
-        r.integer(entry.second, key, m.process);
-      } else {
-        r.fail(key, "unknown key");
-      }
-    }
+  m.measurement = measurement;
+  m.cpuModel = cpu;
+  for (const auto &[kind, tier] : tiers) {
+    m.tiers[static_cast<int>(kind)] = tier;
+    m.tierGiven[static_cast<int>(kind)] = true;
   }
-  if (!r.error.empty())
-    return createStringError(inconvertibleErrorCode(), "%s", r.error.c_str());
+  m.summarise();
   return m;
 }
 
-Expected<Machine> Machine::load(StringRef path) {
-  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
-  if (!buffer)
-    return createStringError(
-        buffer.getError(), "cannot read machine file '%s': %s",
-        path.str().c_str(), buffer.getError().message().c_str());
-  return parse((*buffer)->getBuffer(), path);
+void Machine::summarise() {
+  for (TierModel &t : tiers) {
+    if (!t.reads.empty())
+      t.readGBps = bestGBps(t.reads);
+    if (!t.writes.empty())
+      t.writeGBps = bestGBps(t.writes);
+  }
+  // The line through the smallest and the largest rows.
+  auto line = [](const Surface &s, double &ns, double &gbps) {
+    double far = s.y.back(), small = s.x.front(), large = s.x.back();
+    double low = s.at(small, far), high = s.at(large, far);
+    double perByte = large > small ? (high - low) / (large - small) : 0;
+    if (perByte <= 0)
+      perByte = high / large / 2;
+    gbps = 1 / perByte;
+    ns = std::max(low - small * perByte, low / 10);
+  };
+  CpuModel &c = cpuModel;
+  if (!c.unique.empty())
+    c.uniqueNsPerId = c.unique.at(c.unique.x.back(), c.unique.y.back());
+  if (!c.gather.empty())
+    line(c.gather, c.gatherNsPerId, c.gatherGBps);
+  if (!c.update.empty()) {
+    auto rowwise = c.update.find("rowwise_adagrad");
+    line((rowwise == c.update.end() ? c.update.begin() : rowwise)->second,
+         c.updateNsPerRow, c.updateGBps);
+  }
 }

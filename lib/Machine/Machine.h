@@ -12,10 +12,14 @@
 #ifndef TERRACE_LIB_MACHINE_MACHINE_H
 #define TERRACE_LIB_MACHINE_MACHINE_H
 
+#include "Machine/Surface.h"
+
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,6 +41,9 @@ struct TierModel {
   /// Operations per second by queue depth, rising; empty: bandwidth alone
   /// bounds the tier.
   std::vector<std::pair<int64_t, double>> readIops, writeIops;
+  /// Operations per second by queue depth and bytes of one; instead of both
+  /// bandwidth and readIops, writeIops where they are there.
+  Surface reads, writes;
 };
 
 /// What bookkeeping and arithmetic cost on one core.
@@ -54,6 +61,27 @@ struct CpuModel {
   double copyGBps = 0;   // staging <-> slots, one core
   double ioNsPerOp = 0;  // CPU time of one read or write request
   double flopsG = 0;     // of the head, all cores
+
+  // What a calibration adds; 0 or empty where only the figures above are known.
+  // Kernels: nanoseconds of one core while all of them work.
+  double ingestNsPerBag = 0;
+  double probeNsPerMiss = 0; // a victim and a slot, on top of the look-up
+  double copyNsPerRow = 0;   // seal or fill one row, on top of its bytes
+  double bagNs = 0;          // start and end of one bag, on top of its rows
+  double bagGBps = 0;        // its output
+  double handoffGBps = 0;    // outputs and gradients, from and to the trainer
+  double stepUs = 0;         // what lanes wait for each other, in a step
+  Surface unique;            // ns of an id: ids, share that is distinct
+  Surface gather;            // ns of a row: its bytes, bytes of all rows
+  Surface gradient;          // ns of a further contribution: bytes, of all
+  std::map<std::string, Surface> update; // by optimizer: ns of a row
+};
+
+/// When and where a file's figures were measured.
+struct Measurement {
+  std::string at; // UTC, e.g. 2026-11-30T20:44:47Z; empty: not said
+  std::string by; // the program
+  std::string on; // the machine
 };
 
 class Machine {
@@ -68,6 +96,14 @@ public:
   const std::string &origin() const { return source; }
   bool isMeasured() const { return measured; }
 
+  /// What a calibration found; tiers that it did not measure stay as shipped.
+  static Machine
+  calibrated(const CpuModel &cpu,
+             const std::vector<std::pair<TierKind, TierModel>> &tiers,
+             const Measurement &measurement);
+  /// The whole file; parse() of it gives this machine again.
+  llvm::json::Value toJson() const;
+
   const CpuModel &cpu() const { return cpuModel; }
   const TierModel &tier(TierKind kind) const {
     return tiers[static_cast<int>(kind)];
@@ -76,8 +112,9 @@ public:
   /// Bytes per second between workers, each way.
   double exchangeGBps() const { return linkGBps; }
 
-  /// Operations per second at a queue depth; infinity where the tier is not
-  /// bound by operations. Linear between the measured depths.
+  /// Operations per second at a queue depth, of one granule each; infinity
+  /// where the tier is not bound by operations. Linear between the measured
+  /// depths.
   double iops(TierKind kind, bool write, int64_t queueDepth) const;
   /// Seconds to move `ops` pieces of `bytesEach` in one direction.
   double transferSeconds(TierKind kind, bool write, double ops,
@@ -87,10 +124,16 @@ public:
   int64_t processBytes() const { return process; }
 
 private:
+  /// The IR's machine attribute has single figures: what the surfaces come to
+  /// for rows in memory that no cache holds.
+  void summarise();
+
   std::string source;
   bool measured = false;
+  Measurement measurement;
   CpuModel cpuModel;
   TierModel tiers[4];
+  bool tierGiven[4] = {}; // else as shipped
   int64_t depth = 128;
   double linkGBps = 0;
   int64_t process = 0;

@@ -160,7 +160,8 @@ void planner::explainText(const Problem &p, const Plan &plan, raw_ostream &os) {
      << p.maxIds << " ids, " << p.workers
      << (p.workers == 1 ? " worker" : " workers") << "\n";
   os << "machine: " << p.machine.origin()
-     << (p.machine.isMeasured() ? "" : " (machine: FILE gives yours)") << "\n"
+     << (p.machine.isMeasured() ? "" : " (terrace calibrate measures yours)")
+     << "\n"
      << assumptions(p)
      << (p.profileOrigin.empty() ? " (terrace data profile measures them)" : "")
      << "\n\n";

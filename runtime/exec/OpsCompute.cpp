@@ -7,17 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/exec/FpEnv.h"
+#include "runtime/exec/Grain.h"
 #include "runtime/exec/Pipeline.h"
 
 #include <cmath>
 #include <cstring>
 
 using namespace trc;
-
-/// Outputs of about this many floats make a part worth a thread.
-static int64_t grainFor(int64_t dim) {
-  return std::max<int64_t>(16, 16384 / std::max<int64_t>(1, dim));
-}
 
 /// Outputs begin .. end - 1 of the i-th feature of a group.
 void Pipeline::gatherOf(const Batch &b, GroupRuntime &g, size_t i,
@@ -52,7 +48,7 @@ void Pipeline::gatherPool(Batch &b, GroupRuntime &g) {
     bool none = plan.features[features[i]].pooling == Pooling::none;
     begins[i + 1] = begins[i] + (none ? bags.offsets[bags.count] : bags.count);
   }
-  pool.parallelFor(0, begins.back(), grainFor(g.plan->dim),
+  pool.parallelFor(0, begins.back(), kernelGrain(g.plan->dim),
                    [&](int64_t begin, int64_t end) {
                      size_t i = static_cast<size_t>(
                          std::upper_bound(begins.begin(), begins.end(), begin) -
@@ -80,7 +76,7 @@ void Pipeline::expand(Batch &b) {
     const int32_t *offsets = offsetsOf(b.t, f);
     Bags bags = forwardBags(b.t, f);
     pool.parallelFor(
-        0, b.samples, grainFor(dim), [&](int64_t begin, int64_t end) {
+        0, b.samples, kernelGrain(dim), [&](int64_t begin, int64_t end) {
           for (int64_t s = begin; s < end; ++s) {
             int64_t source = none ? bags.offsets[inverse[s]] : inverse[s];
             int64_t target = none ? offsets[s] : s;
@@ -104,14 +100,16 @@ void Pipeline::scatterMax(int64_t t, size_t f) {
   const float *from = at<float>(gradsRing, t, gradsLayout.bagAt[f]);
   float *to = at<float>(gradsRing, t, gradsLayout.groupAt[g.index]) +
               gradsLayout.rowBase[f] * dim;
-  pool.parallelFor(0, samples, grainFor(dim), [&](int64_t begin, int64_t end) {
-    for (int64_t s = begin; s < end; ++s) {
-      const int32_t *won = winner + (inverse ? inverse[s] : s) * dim;
-      for (int64_t j = offsets[s]; j < offsets[s + 1]; ++j)
-        for (int64_t c = 0; c < dim; ++c)
-          to[j * dim + c] = won[c] == j - offsets[s] ? from[s * dim + c] : 0.0f;
-    }
-  });
+  pool.parallelFor(
+      0, samples, kernelGrain(dim), [&](int64_t begin, int64_t end) {
+        for (int64_t s = begin; s < end; ++s) {
+          const int32_t *won = winner + (inverse ? inverse[s] : s) * dim;
+          for (int64_t j = offsets[s]; j < offsets[s + 1]; ++j)
+            for (int64_t c = 0; c < dim; ++c)
+              to[j * dim + c] =
+                  won[c] == j - offsets[s] ? from[s * dim + c] : 0.0f;
+        }
+      });
 }
 
 void Pipeline::call(Batch &b) {
@@ -266,7 +264,7 @@ void Pipeline::segmentUpdate(Batch &b, GroupRuntime &g) {
              end);
   };
   pool.parallelFor(
-      0, rows, grainFor(g.plan->dim), [&](int64_t begin, int64_t end) {
+      0, rows, kernelGrain(g.plan->dim), [&](int64_t begin, int64_t end) {
         if (!g.plan->stochastic)
           update(nullptr, begin, end);
         uint64_t seeds[128];

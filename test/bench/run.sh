@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Benchmarks: prints tables, judges nothing. Usage: run.sh [steps|compile|store|w5|pytorch|kernels|unique]; TERRACE_BUILD names the build folder.
+# Benchmarks: prints tables, judges nothing. Usage: run.sh [steps|compile|store|w5|pytorch|kernels|unique|predict]; TERRACE_BUILD names the build folder.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export TERRACE_BUILD=${TERRACE_BUILD:-$here/../../build}
@@ -13,6 +13,7 @@ case ${1:-steps} in
     exec "$python" -W ignore "$here/$script" "${@:2}"
     ;;
   w5) exec python3 "$here/w5/w5.py" "${@:2}" ;;
+  predict) exec python3 "$here/predict.py" "${@:2}" ;;
   steps) exec python3 "$here/steps.py" "${@:2}" ;;
   store)
     # In the build folder, since /tmp is memory on many machines; gone also when it is interrupted.
@@ -20,5 +21,5 @@ case ${1:-steps} in
     trap 'rm -rf "$folder"' EXIT
     "$TERRACE_BUILD/bin/StoreBench" --folder "$folder" "${@:2}"
     ;;
-  *) echo "usage: tools/dev bench [steps|compile|store|w5|pytorch|kernels|unique]" >&2; exit 2 ;;
+  *) echo "usage: tools/dev bench [steps|compile|store|w5|pytorch|kernels|unique|predict]" >&2; exit 2 ;;
 esac

@@ -11,6 +11,13 @@
 
 namespace terrace::tool {
 
+spec::SpecInput SpecOptions::input() const {
+  spec::SpecInput input{model, node, edits};
+  if (!machine.empty())
+    input.edits.push_back("machine=" + machine);
+  return input;
+}
+
 int report(driver::Outcome outcome, const spec::Diagnostics &diagnostics,
            bool json) {
   if (outcome == driver::Outcome::Ok || !json)

@@ -27,7 +27,8 @@ struct InitOptions {
 struct SpecOptions {
   std::string model, node;
   std::vector<std::string> edits;
-  spec::SpecInput input() const { return {model, node, edits}; }
+  std::string machine; ///< instead of the spec's
+  spec::SpecInput input() const;
 };
 
 struct CompileVerb {
@@ -78,6 +79,11 @@ struct DoctorVerb {
   std::string folder = ".";
 };
 
+struct CalibrateVerb {
+  std::string output = "machine.json", folder = ".", pmem;
+  bool quick = false, force = false;
+};
+
 /// A state; of `ls` and `compact`.
 struct StateVerb {
   std::string state;
@@ -118,6 +124,7 @@ int runGenerate(const GenerateVerb &options, bool json);
 int runProfile(const ProfileVerb &options, bool json);
 int runHead(const HeadVerb &options, bool json);
 int runImportTorchrec(const ImportTorchrecVerb &options);
+int runCalibrate(const CalibrateVerb &options, bool json);
 int runDoctor(const DoctorVerb &options, bool json);
 int runCheckpointLs(const StateVerb &options, bool json);
 int runCheckpointVerify(const VerifyVerb &options, bool json);

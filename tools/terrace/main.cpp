@@ -46,6 +46,11 @@ void addSpecOptions(CLI::App *app, SpecOptions &options) {
   app->add_option("--node", options.node,
                   "a second file: memory, workers, target, machine, plan")
       ->type_name("FILE");
+  app->add_option("--machine", options.machine,
+                  "what the machine can do (terrace calibrate), instead of the "
+                  "spec's file")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
   repeated(app, "--set", options.edits,
            "changes one key of the spec; list items go by name, as in "
            "memory.tiers.dram.capacity=4GiB");
@@ -347,6 +352,27 @@ int main(int argc, char **argv) {
                    "its name (default: the function's)");
   verb->callback([&] { code = runImportTorchrec(import); });
 
+  CalibrateVerb calibrate;
+  verb = withJson(app.add_subcommand(
+      "calibrate", "measures this machine, for --machine and the spec's "
+                   "machine: under a minute; a third of it with --quick"));
+  verb->add_option("-o,--output", calibrate.output,
+                   "the machine file; - is stdout")
+      ->type_name("FILE")
+      ->capture_default_str();
+  verb->add_option("--folder", calibrate.folder,
+                   "on the disk that tables are to lie on; 0.6 GiB are "
+                   "written there (quick: 0.3), and removed")
+      ->type_name("FOLDER")
+      ->capture_default_str();
+  verb->add_option("--pmem", calibrate.pmem,
+                   "on persistent memory, which is then measured, too: a file "
+                   "of 256 MiB (quick: 64), removed")
+      ->type_name("FOLDER");
+  verb->add_flag("--quick", calibrate.quick, "fewer sizes and steps");
+  verb->add_flag("--force", calibrate.force, "overwrite the file");
+  verb->callback([&] { code = runCalibrate(calibrate, json); });
+
   DoctorVerb doctor;
   verb = withJson(app.add_subcommand(
       "doctor", "checks what this machine offers, by doing it"));
@@ -356,8 +382,9 @@ int main(int argc, char **argv) {
 
   // CLI11 would only say that a verb is required.
   std::vector<llvm::StringRef> verbs = {
-      "init",       "compile", "explain", "diff",  "data", "import-torchrec",
-      "checkpoint", "export",  "rows",    "doctor"};
+      "init", "compile",         "explain",    "diff",
+      "data", "import-torchrec", "checkpoint", "export",
+      "rows", "calibrate",       "doctor"};
   if (argc > 1 && argv[1][0] != '-' && !llvm::is_contained(verbs, argv[1])) {
     llvm::errs() << "terrace: error: '" << argv[1] << "' is not a verb"
                  << spec::didYouMean(argv[1], verbs)
