@@ -212,9 +212,10 @@ inspect::checkBlob(const StateSource &source,
   if (m.blobFile.empty())
     return Status();
   std::string path = source.folder + "/" + m.blobFile;
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.open())
-    return Status::ioError("cannot open the blob", path, errno);
+  Result<Fd> opened = openToRead(path);
+  if (!opened.ok())
+    return opened.takeStatus();
+  const Fd &fd = *opened;
   std::vector<char> buffer(1 << 20);
   uint64_t bytes = 0;
   uint32_t crc = 0;
