@@ -142,7 +142,8 @@ typedef struct trc_keyed_batch {
   const void *values;   /* int32_t or int64_t ids */
   const void *offsets;  /* [key_count * samples + 1], int32_t or int64_t, from 0
                            to value_count, non-decreasing */
-  const float *weights; /* one per id; NULL: no feature is weighted */
+  const float *weights; /* one per id; those of features without are left
+                           alone. NULL where no feature is weighted */
   int64_t value_count;
   int32_t value_bits;  /* 32 or 64 */
   int32_t offset_bits; /* 32 or 64 */
