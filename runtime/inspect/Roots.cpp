@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/inspect/Roots.h"
 
+#include "runtime/checkpoint/Claims.h"
 #include "runtime/store/Crc32c.h"
 
 #include <algorithm>
@@ -99,6 +100,8 @@ public:
     generation = root.manifest.generation;
     options.readOnly = true;
     options.folder = stateFolderOf(root);
+    options.generation = generation;
+    options.holders = holdersIn(options.folder, generation);
     Result<HomeStores> opened = openStores(root.manifest.groups, options);
     if (!opened.ok())
       return opened.takeStatus();

@@ -80,6 +80,8 @@ private:
                         std::optional<StateSource> &other,
                         std::vector<int> &otherMap);
   Result<std::vector<int>> matchForInit(const StateSource &other,
+  Status announceHolder(const std::vector<uint64_t> &before);
+  Status claimStores();
                                         const std::string &folder);
   void adoptInit(const Manifest &manifest, const std::vector<int> &tableMap);
   void describeModel();
@@ -164,16 +166,19 @@ private:
   HomeStores homes; // devices only: the stores move into the pipeline's groups
   std::unique_ptr<ChromeTrace> trace;
   std::unique_ptr<Pipeline> pipeline;
-  std::vector<ManifestGroup> stored; // per group: its store, without an index
-  uint64_t key = 0;                  // of the state
-  std::vector<uint64_t> replaced;    // keys of states that were here before
-  uint32_t generation = 0;           // of the files of the stores
-  uint64_t sequence = 0;             // of the last root written
-  bool savedIsCurrent = false;       // the closed state on disk is this one
-  std::mutex rootsMutex;             // roots and what they retain
-  std::thread committer;             // writes a checkpoint
-  std::shared_ptr<Commit> committed; // which one; until it is joined
-  Status commitStatus;               // its outcome, once it is joined
+  std::vector<ManifestGroup> stored;   // per group: its store, without an index
+  uint64_t key = 0;                    // of the state
+  const uint64_t holder = randomKey(); // this session, in its stores' claims
+  std::vector<uint64_t> replaced;      // keys of states that were here before
+  uint32_t generation = 0;             // of the files of the stores
+  uint64_t sequence = 0;               // of the last root written
+  int64_t savedStep = -1;              // of the newest root; -1: there is none
+  std::string savedName;               // what messages call it
+  bool savedIsCurrent = false;         // the closed state on disk is this one
+  std::mutex rootsMutex;               // roots and what they retain
+  std::thread committer;               // writes a checkpoint
+  std::shared_ptr<Commit> committed;   // which one; until it is joined
+  Status commitStatus;                 // its outcome, once it is joined
   std::atomic<bool> committing{false};
   std::vector<char> blob;
 

@@ -184,6 +184,9 @@ Result<HomeStores> trc::openStores(const std::vector<ManifestGroup> &groups,
     options.retained = o.retained;
     options.key = o.key;
     options.create = o.create;
+    options.holder = o.holder;
+    if (!o.scratch)
+      options.holders = o.holders;
     options.replaces = o.replaces;
     options.readOnly = o.readOnly;
     options.folder = o.folder;

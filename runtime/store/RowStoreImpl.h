@@ -141,9 +141,10 @@ struct RowStore::Impl {
   StoreLayout layout;
   std::vector<uint32_t> files; // ids, per extent
   std::vector<std::string> paths;
-  uint32_t block = 0; // largest of the files
-  uint32_t depth = 0; // of one batch
-  uint32_t pad = 0;   // places that closing a tail may waste, at most
+  std::vector<uint64_t> holders; // of the files when they were opened
+  uint32_t block = 0;            // largest of the files
+  uint32_t depth = 0;            // of one batch
+  uint32_t pad = 0; // places that closing a tail may waste, at most
 
   mutable std::mutex mutex;
   std::condition_variable changed;

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 STORE = "RowStoreTest"
 CRASH = "SessionCrashTest"
 FAULT = "SessionFaultTest"
+FOLDER = "CheckpointFolderTest"
 HISTORIES = "RowStoreHistory*"
 LOSSES = "*SessionCrashSweep.AnyLoss*"
 
@@ -91,6 +92,14 @@ MUTANTS = [
     Mutant("failed write forgotten", "runtime/store/RowWrites.cpp",
            [("      store.fail(error(result < 0 ? -result : ENOSPC));\n", "      (void)error(0);\n")],
            STORE, "RowStoreFault.*"),
+    Mutant("store claimed before the folder knows by whom", "runtime/session/SessionOpen.cpp",
+           [("  TRC_RETURN_IF_ERROR(announceHolder(before));\n  for (const auto &store : homes.stores)\n"
+             "    TRC_RETURN_IF_ERROR(store->claim(holder));\n",
+             "  for (const auto &store : homes.stores)\n    TRC_RETURN_IF_ERROR(store->claim(holder));\n"
+             "  TRC_RETURN_IF_ERROR(announceHolder(before));\n")],
+           CRASH, LOSSES),
+    Mutant("a store's new holder left out of its claim", "runtime/session/SessionOpen.cpp",
+           [("    TRC_RETURN_IF_ERROR(store->claim(holder));\n", "    (void)store;\n")], FOLDER, "FolderTest.*Cop*"),
     Mutant("blob taken over before its root is durable", "runtime/session/SessionSave.cpp",
            [("    if (committed->durable) {\n", "    {\n")], FAULT, "SessionFault.*"),
     Mutant("root in doubt taken for one that is not there", "runtime/checkpoint/StateDir.cpp",
