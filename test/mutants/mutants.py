@@ -48,11 +48,11 @@ MUTANTS = [
     Mutant("root's removal not synced before its space is used", "runtime/checkpoint/StateDir.cpp",
            [("  TRC_RETURN_IF_ERROR(syncFolder(path));\n", "")], CRASH, LOSSES),
     Mutant("segment freed before its moves are durable", "runtime/store/Cleaner.cpp",
-           [("  TRC_RETURN_IF_ERROR(commitMoves(lock, moved));\n  for (uint32_t victim : victims) {\n"
-             "    segments[victim].held = false;\n    mayRetire(victim);\n  }\n",
-             "  for (uint32_t victim : victims) {\n    segments[victim].held = false;\n"
-             "    mayRetire(victim);\n  }\n  TRC_RETURN_IF_ERROR(commitMoves(lock, moved));\n")],
+           [("  if (status.ok())\n    status = commitMoves(lock, moved);\n",
+             "  freeVictims(victims);\n  if (status.ok())\n    status = commitMoves(lock, moved);\n")],
            STORE, HISTORIES),
+    Mutant("segment freed although its moves were put off", "runtime/store/Cleaner.cpp",
+           [("    putOff.victims = std::move(victims);\n", "    freeVictims(victims);\n")], FAULT, "SessionFault.*"),
     Mutant("moves durable before the copies", "runtime/store/Cleaner.cpp",
            [("  TRC_RETURN_IF_ERROR(flushAll(lock, false));\n", "")], STORE, HISTORIES),
     Mutant("move applied without its generation", "runtime/store/Images.cpp",

@@ -15,6 +15,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
 
 using namespace crash;
 using namespace toy;
@@ -314,4 +315,65 @@ TEST_F(SessionFault, AFullFolderFailsTheCheckpointAlone) {
       EXPECT_EQ("new", blobOf(again));
       EXPECT_EQ(want, dumpAll(again));
     }
+}
+
+// Where cleaning's file of moves cannot be written, only cleaning waits: as
+// long as there is room training goes on, and no row of any root is lost.
+TEST_F(SessionFault, MovesThatCannotBeWrittenPutCleaningOff) {
+  m.space = 2.5; // so that it cleans
+  m.retained = 3;
+  Artifact small(m);
+  for (bool lifted : {true, false}) {
+    SCOPED_TRACE(lifted);
+    World own;
+    own.simulate();
+    Session s;
+    ASSERT_EQ(TRC_OK, s.open(small, own.state())) << s.error.message;
+    std::map<int64_t, std::vector<std::vector<std::vector<float>>>> rows;
+    trc_status status = TRC_OK;
+    int64_t failing = 0, most = 600;
+    std::string why;
+    while (status == TRC_OK && s.info().step < most) {
+      status = train(s, m, 1);
+      why = s.error.message;
+      int64_t step = s.info().step;
+      if (status == TRC_OK && step % 8 == 0) {
+        rows[step] = dumpAll(s);
+        status = checkpoint(s, "", 3);
+        if (failing && status == TRC_NO_SPACE)
+          status = TRC_OK; // it alone found no room
+      }
+      if (!failing && own.movesFiles() >= 2 && step % 8 == 3) {
+        own.failWritesTo("moves-", ENOSPC);
+        failing = step;
+      }
+      if (failing && lifted && step >= failing + 2)
+        own.failWritesTo("", 0);
+    }
+    ASSERT_GT(failing, 0) << "it must clean";
+    if (lifted) {
+      ASSERT_EQ(TRC_OK, status) << s.error.message;
+      EXPECT_LT(4u, own.movesFiles());
+      rows[s.info().step] = dumpAll(s);
+      ASSERT_EQ(TRC_OK, s.close()) << s.error.message;
+    } else {
+      EXPECT_EQ(TRC_NO_SPACE, status);
+      EXPECT_LE(failing + 1, s.info().step) << "there was room left";
+      for (const char *part : {"no free segment left", "moves-", "mend that"})
+        EXPECT_NE(std::string::npos, why.find(part)) << why;
+      EXPECT_EQ(TRC_POISONED, s.close());
+      own.failWritesTo("", 0);
+    }
+    for (const auto &name : trc::listFolder(own.state() + "/checkpoints")) {
+      Session at;
+      ASSERT_EQ(TRC_OK, at.open(small, own.state(), TRC_EVAL, 0, name.c_str()))
+          << at.error.message;
+      EXPECT_EQ(rows[at.info().step], dumpAll(at)) << name;
+    }
+    Session again;
+    ASSERT_EQ(TRC_OK, again.open(small, own.state())) << again.error.message;
+    EXPECT_EQ(rows[again.info().step], dumpAll(again));
+    ASSERT_EQ(TRC_OK, train(again, m, 6)) << again.error.message;
+    ASSERT_EQ(TRC_OK, again.close()) << again.error.message;
+  }
 }
