@@ -34,8 +34,13 @@ class Session {
 public:
   static Result<std::unique_ptr<Session>> open(const trc_open_options &options);
   ~Session();
-  /// Drains and saves (train mode). The session takes no more calls.
+  /// Drains and saves (train mode). The session takes no more calls but, where
+  /// it is not over() then, another close().
   Status close();
+  /// Whether nothing is left to store, or nothing can be.
+  bool over() const { return isOver; }
+  /// Ends without saving.
+  void discard();
 
   Status describe(trc_model_info &info);
   Status submit(const trc_batch &batch, trc_ticket &ticket);
@@ -75,13 +80,13 @@ private:
   Status findSource(const trc_open_options &options,
                     std::optional<StateSource> &source);
   StoresOptions storesOptions();
+  Status announceHolder(const std::vector<uint64_t> &before);
+  Status claimStores();
   Status setUp(std::optional<StateSource> &source);
   Status findInitSource(const char *folder, std::unique_ptr<StateDir> &otherDir,
                         std::optional<StateSource> &other,
                         std::vector<int> &otherMap);
   Result<std::vector<int>> matchForInit(const StateSource &other,
-  Status announceHolder(const std::vector<uint64_t> &before);
-  Status claimStores();
                                         const std::string &folder);
   void adoptInit(const Manifest &manifest, const std::vector<int> &tableMap);
   void describeModel();
@@ -110,6 +115,9 @@ private:
     bool durable = false; // the root is there, whatever came after
   };
   Status save();
+  Status notStored(const Status &why) const;
+  std::string unstored(const char *how) const;
+  std::string stands() const;
   Status beginCommit(Commit &c);
   Status finishCommit(Commit &c);
   Status joinCheckpoint();
@@ -193,6 +201,8 @@ private:
   std::atomic<double> lrScale{1};
   std::atomic<double> cutMs{0};
   std::atomic<bool> cancelled{false};
+  std::atomic<bool> closing{false}; // close() was called
+  bool isOver = false;
 
   std::vector<trc_feature_info> featureInfos;
   int64_t parameters = 0, maxAhead = 0;

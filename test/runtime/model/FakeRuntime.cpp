@@ -82,6 +82,11 @@ trc_status trc_close(trc_session *s, trc_error *) {
   return TRC_OK;
 }
 
+trc_status trc_discard(trc_session *s, trc_error *) {
+  delete s;
+  return TRC_OK;
+}
+
 trc_status trc_describe(trc_session *s, trc_model_info *info, trc_error *) {
   info->model = s->model.c_str();
   info->hash = "0123456789abcdef";
