@@ -128,7 +128,7 @@ void RowStore::Impl::retryMoves(std::unique_lock<std::mutex> &lock,
     return;
   }
   putOff.tryAt = Clock::now() + std::chrono::seconds(1);
-  if (awaited && answered < question) {
+  if (awaited && answered < question && !mayGainLater()) {
     answered = question;
     changed.notify_all();
   }
