@@ -132,10 +132,6 @@ std::string numbers(const Superblock &b) {
          std::to_string(b.extents) + " files";
 }
 
-} // namespace
-
-namespace {
-
 /// One extent of a store.
 struct Place {
   Device &device;
