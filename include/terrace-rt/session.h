@@ -63,11 +63,19 @@ trc_status trc_open(const trc_open_options *options, trc_session **session,
                     trc_error *error);
 
 /* Ends the session: drains, writes the tables back and marks the state clean
- * (train mode), frees. The handle is gone whatever the status (but in a forked
- * child, where it is left alone: TRC_FORKED). Batches in flight are released,
- * not applied. After a failure nothing is saved: the state is that of the last
- * checkpoint. */
+ * (train mode), frees. Batches in flight are released, not applied.
+ * TRC_NO_SPACE, TRC_IO and TRC_NO_MEMORY: the state could not be stored, but all
+ * of it is still here. The session stays open, and its state locked: mend what
+ * the message names and call trc_close again, or give the steps since the last
+ * root up with trc_discard. Only these, trc_stats, trc_describe and trc_get_blob
+ * may follow. With any other status the handle is gone (but in a forked child,
+ * where it is left alone: TRC_FORKED). After a failure that ended the session
+ * (TRC_POISONED) nothing is saved: the state is that of the last checkpoint. */
 trc_status trc_close(trc_session *session, trc_error *error);
+/* Ends the session and saves nothing: the state stays that of its last
+ * checkpoint or close. The handle is gone (but in a forked child). NULL is fine.
+ * No other thread may be in a call of the session. */
+trc_status trc_discard(trc_session *session, trc_error *error);
 
 typedef struct trc_feature_info {
   const char *name;
@@ -150,7 +158,8 @@ typedef struct trc_keyed_batch {
   const void *values;   /* int32_t or int64_t ids */
   const void *offsets;  /* [key_count * samples + 1], int32_t or int64_t, from 0
                            to value_count, non-decreasing */
-  const float *weights; /* one per id; NULL: no feature is weighted */
+  const float *weights; /* one per id; those of features without are left
+                           alone. NULL where no feature is weighted */
   int64_t value_count;
   int32_t value_bits;  /* 32 or 64 */
   int32_t offset_bits; /* 32 or 64 */

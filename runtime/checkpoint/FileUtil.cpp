@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/checkpoint/FileUtil.h"
 #include "runtime/checkpoint/FileSystem.h"
+#include "runtime/core/OpenFile.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -29,6 +30,13 @@ void Fd::reset() {
 Fd &Fd::operator=(Fd &&other) noexcept {
   std::swap(fd, other.fd);
   return *this;
+}
+
+Result<Fd> trc::openToRead(const std::string &path) {
+  Result<int> fd = openFile(path, O_RDONLY);
+  if (!fd.ok())
+    return fd.takeStatus();
+  return Fd(*fd);
 }
 
 bool trc::pathExists(const std::string &path) {
@@ -70,6 +78,8 @@ Status trc::syncFolder(const std::string &path) {
 }
 
 Result<Fd> trc::createFile(const std::string &path) {
+  if (const char *what = otherThanFile(path))
+    return notAFile(path, what, FileKind::Regular);
   int fd = fileSystem().create(path);
   if (fd < 0)
     return Status::ioError("cannot create", path, -fd);
@@ -127,13 +137,13 @@ Status trc::replaceFile(const std::string &folder, const std::string &name,
 }
 
 Result<std::string> trc::readFile(const std::string &path) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.open())
-    return Status::ioError("cannot open", path, errno);
+  Result<Fd> fd = openToRead(path);
+  if (!fd.ok())
+    return fd.takeStatus();
   std::string text;
   char buffer[65536];
   while (true) {
-    ssize_t n = ::read(fd.get(), buffer, sizeof(buffer));
+    ssize_t n = ::read(fd->get(), buffer, sizeof(buffer));
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)

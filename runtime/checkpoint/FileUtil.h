@@ -34,11 +34,15 @@ private:
   int fd;
 };
 
+/// openFile(), which is for what is only read.
+Result<Fd> openToRead(const std::string &path);
+
 bool pathExists(const std::string &path);
 /// mkdir -p; the new folders' names are durable.
 Status makeFolders(const std::string &path);
 Status syncFolder(const std::string &path);
-/// Creates or empties a file for writeAll() and syncFile().
+/// Creates or empties a file for writeAll() and syncFile(); what is no file
+/// (a pipe) is an error.
 Result<Fd> createFile(const std::string &path);
 Status writeAll(int fd, const void *data, uint64_t bytes,
                 const std::string &path);

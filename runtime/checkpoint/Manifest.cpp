@@ -38,6 +38,8 @@ std::string Manifest::toText() const {
   }
   if (removing)
     j["removing"] = true;
+  if (importing)
+    j["importing"] = true;
   j["generation"] = generation;
   j["model"] = model;
   j["head"] = head;
@@ -107,6 +109,7 @@ static Status readManifest(const json &j, const SealedSource &source,
     for (const json &other : j.at("replaces"))
       m.replaces.push_back(std::stoull(other.get<std::string>()));
   m.removing = j.value("removing", false);
+  m.importing = j.value("importing", false);
   m.generation = j.at("generation").get<uint32_t>();
   for (const json &t : j.at("tables")) {
     ManifestTable table;
@@ -184,7 +187,8 @@ Manifest Manifest::of(const Plan &plan) {
   return m;
 }
 
-Status Manifest::matches(const Plan &plan, const std::string &where) const {
+Status Manifest::matches(const Plan &plan, const std::string &where,
+                         bool train) const {
   std::string differences;
   int count = 0;
   auto differ = [&](const std::string &text) {
@@ -227,6 +231,8 @@ Status Manifest::matches(const Plan &plan, const std::string &where) const {
   return Status(TRC_MISMATCH,
                 "the state at '" + where +
                     "' belongs to another model: " + differences +
-                    "; use init-from to take its rows into a new state, or "
-                    "name another state folder");
+                    (train ? "; use init-from to take its rows into a new "
+                             "state, or name another state folder"
+                           : "; name the folder of a state of this model, or "
+                             "use the model that this state was trained with"));
 }

@@ -56,6 +56,9 @@ struct Manifest {
   /// Of the identity: the last of those may not be removed altogether yet;
   /// whatever else lies here is its.
   bool removing = false;
+  /// Of the identity: an import makes the state, and was not through as long as
+  /// there is no root.
+  bool importing = false;
   /// Rises when a plan lays the rows out anew, in files of their own.
   uint32_t generation = 0;
   int64_t step = 0, samples = 0;
@@ -78,8 +81,9 @@ struct Manifest {
   std::string fault() const;
   /// The part that a plan fixes.
   static Manifest of(const Plan &plan);
-  /// MISMATCH with what differs, where `plan` cannot go on with this state.
-  Status matches(const Plan &plan, const std::string &where) const;
+  /// MISMATCH with what differs, where `plan` cannot go on with this state, to
+  /// train or to read.
+  Status matches(const Plan &plan, const std::string &where, bool train) const;
 };
 
 } // namespace trc

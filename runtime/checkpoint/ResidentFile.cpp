@@ -111,12 +111,13 @@ namespace {
 
 class ResidentReader {
 public:
-  explicit ResidentReader(const std::string &path)
-      : path(path), fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  explicit ResidentReader(const std::string &path) : path(path) {}
 
   Status check() {
-    if (!fd.open())
-      return Status::ioError("cannot open", path, errno);
+    Result<Fd> opened = openToRead(path);
+    if (!opened.ok())
+      return opened.takeStatus();
+    fd = std::move(*opened);
     struct stat info;
     if (::fstat(fd.get(), &info) != 0)
       return Status::ioError("cannot read", path, errno);
@@ -127,7 +128,8 @@ public:
     std::vector<char> piece(residentBuffer);
     uint32_t crc = 0, stored = 0;
     while (at < end) {
-      size_t n = static_cast<size_t>(std::min<uint64_t>(end - at, residentBuffer));
+      size_t n =
+          static_cast<size_t>(std::min<uint64_t>(end - at, residentBuffer));
       TRC_RETURN_IF_ERROR(get(piece.data(), n));
       crc = crc32c(crc, piece.data(), n);
     }

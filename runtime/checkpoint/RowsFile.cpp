@@ -118,9 +118,10 @@ static Status readExactly(int fd, void *data, uint64_t bytes,
 Status trc::readRows(const std::string &path, uint64_t bytes, uint64_t chunks,
                      uint32_t seal,
                      const std::function<Status(const RowsChunk &)> &take) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.open())
-    return Status::ioError("cannot open", path, errno);
+  Result<Fd> opened = openToRead(path);
+  if (!opened.ok())
+    return opened.takeStatus();
+  const Fd &fd = *opened;
   std::vector<uint64_t> rows;
   std::vector<char> records;
   uint64_t at = 0;

@@ -92,6 +92,13 @@ bool StateDir::removing() const {
   return now.ok() && *now && (*now)->removing;
 }
 
+bool StateDir::importing() const {
+  Result<std::optional<Manifest>> now = identity();
+  return now.ok() && *now && (*now)->importing &&
+         !pathExists(folder + "/closed.json") &&
+         listFolder(folder + "/checkpoints").empty();
+}
+
 Result<StateSource> StateDir::readCheckpoint(const std::string &name) const {
   StateSource source;
   source.folder = checkpointPath(name);
@@ -269,13 +276,16 @@ void StateDir::removeLeftovers(const std::vector<std::string> &tierFiles) {
     if (!root.manifest.residentFile.empty())
       named.insert(root.manifest.residentFile);
     newest = std::max(newest, root.manifest.generation);
-    for (const ManifestGroup &g : root.manifest.groups)
+    for (const ManifestGroup &g : root.manifest.groups) {
+      // Imports named theirs by another generation once.
+      named.insert(g.index.begin(), g.index.end());
       for (const ManifestGroup::Extent &e : g.extents)
         named.insert(inFolder(folder, e.path));
+    }
   }
   for (const std::string &name : listFolder(folder)) {
     bool ours = name.rfind("closed-", 0) == 0 || name == "closed.json.tmp" ||
-                name == "manifest.json.tmp";
+                name == "manifest.json.tmp" || name == "claims.json.tmp";
     uint32_t generation;
     if (isIndexFile(name, generation))
       ours = generation < newest && !generations.count(generation);
@@ -315,7 +325,8 @@ Status StateDir::wipe(const std::vector<std::string> &tierFiles) {
   TRC_RETURN_IF_ERROR(syncFolder(folder));
   for (const std::string &name : listFolder(folder))
     if (name.rfind("closed-", 0) == 0 || name.rfind("index-", 0) == 0 ||
-        name == "closed.json.tmp" || name == "manifest.json.tmp")
+        name == "closed.json.tmp" || name == "manifest.json.tmp" ||
+        name == "claims.json.tmp")
       TRC_RETURN_IF_ERROR(removeFile(folder + "/" + name));
   for (const std::string &tier : tierFiles)
     if (!tier.empty() && tier[0] != '/')

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //   manifest.json        which model's state this is; written when it is made
+//   claims.json          the sessions that its stores may name as their last
+//                        writers, by generation of the layout
 //   closed.json          the root of the last clean close
 //   closed-N.blob        its blob
 //   closed-N.resident    which rows its caches held, for a warm open
@@ -67,6 +69,8 @@ public:
   /// manifest.json, if there is one.
   Result<std::optional<Manifest>> identity() const;
   Status writeIdentity(const Manifest &manifest);
+  /// Whether an import began here and did not come to its end.
+  bool importing() const;
 
   /// All checkpoints with a readable manifest, oldest first; what is damaged
   /// is told to `warn`.

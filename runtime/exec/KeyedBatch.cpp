@@ -7,6 +7,8 @@
 
 #include "runtime/exec/Ints.h"
 
+#include <algorithm>
+
 using namespace trc;
 
 static Status bad(const std::string &what) {
@@ -30,6 +32,11 @@ Status trc::slicesOf(const trc_keyed_batch &batch, const Plan &plan,
   if (!batch.keys && batch.key_count < plan.features.size())
     return bad(std::to_string(batch.key_count) + " keys; the model has " +
                std::to_string(plan.features.size()) + " features");
+  if (batch.weights &&
+      std::none_of(plan.features.begin(), plan.features.end(),
+                   [](const FeaturePlan &f) { return f.weighted(); }))
+    return bad("no feature of model '" + plan.model +
+               "' is weighted, but weights were given");
   const Ints offsets = {batch.offsets, batch.offset_bits == 64};
   const int64_t total = offsets[batch.key_count * batch.samples];
   if (offsets[0] != 0 || total != batch.value_count)

@@ -69,8 +69,12 @@ static Status checkFeature(const FeaturePlan &f, const trc_bags &bags,
                        "is below the one before it, " + std::to_string(begin));
     if (end - base > bags.value_count)
       return badOffset(f, s, end,
-                       "ends behind the " + std::to_string(bags.value_count) +
-                           " values");
+                       slices
+                           ? "ends behind the feature's bags, which end at "
+                             "offset " +
+                                 std::to_string(base + bags.value_count)
+                           : "ends behind the " +
+                                 std::to_string(bags.value_count) + " values");
     int64_t n = end - begin;
     if (n > f.maxIds && f.overflow == Overflow::error)
       return Status::badInput(

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/inspect/Compact.h"
 
+#include "runtime/checkpoint/Claims.h"
 #include "runtime/inspect/Roots.h"
 #include "runtime/inspect/Verify.h"
 
@@ -49,6 +50,8 @@ static Status dropIndexFiles(const StateDir &dir, const StateSource &root) {
   StoresOptions options;
   options.key = root.manifest.key;
   options.folder = dir.path();
+  options.generation = root.manifest.generation;
+  options.holders = holdersIn(dir.path(), options.generation);
   Result<HomeStores> homes = openStores(root.manifest.groups, options);
   if (!homes.ok())
     return homes.takeStatus();

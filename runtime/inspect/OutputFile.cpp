@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/inspect/OutputFile.h"
 
+#include "runtime/core/OpenFile.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
@@ -43,10 +45,10 @@ Result<OutputFile> OutputFile::create(const std::string &path, uint64_t bytes) {
                   "'" + path + "' is there and no plain file; name another");
   OutputFile file;
   std::string part = path + ".part";
-  file.fd =
-      Fd(::open(part.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file.fd.open())
-    return Status::ioError("cannot create", part, errno);
+  Result<int> fd = openFile(part, O_RDWR | O_CREAT | O_TRUNC);
+  if (!fd.ok())
+    return fd.takeStatus();
+  file.fd = Fd(*fd);
   file.target = path;
   if (bytes && ::fallocate(file.fd.get(), 0, 0, static_cast<off_t>(bytes))) {
     int err = errno;

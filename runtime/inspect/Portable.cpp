@@ -177,12 +177,14 @@ public:
     identity.headState = {};
     identity.blobFile.clear();
     identity.blobBytes = identity.blobCrc = 0;
+    identity.importing = true;
     // As a session does: the key is known before any file carries it.
     TRC_RETURN_IF_ERROR(dir.writeIdentity(identity));
     divide();
     StoresOptions options;
     options.key = m.key;
     options.folder = dir.path();
+    options.generation = m.generation;
     options.create = true;
     Result<HomeStores> opened = openStores(m.groups, options);
     if (!opened.ok())
@@ -341,6 +343,13 @@ private:
 
 } // namespace
 
+/// Removes what an import makes; what it is comes last.
+static Status clear(StateDir &dir) {
+  TRC_RETURN_IF_ERROR(dir.wipe({memoryStoreFile}));
+  TRC_RETURN_IF_ERROR(removeFile(dir.path() + "/manifest.json"));
+  return syncFolder(dir.path());
+}
+
 Result<Portable> inspect::importRows(const std::string &folder,
                                      const std::string &path,
                                      const Progress &progress) {
@@ -352,6 +361,9 @@ Result<Portable> inspect::importRows(const std::string &folder,
   if (!opened.ok())
     return opened.takeStatus();
   StateDir &dir = **opened;
+  // An import that was killed: its files are of no use, and in the way.
+  if (dir.importing())
+    TRC_RETURN_IF_ERROR(clear(dir));
   for (const char *name :
        {"manifest.json", "closed.json", "checkpoints", memoryStoreFile})
     if (pathExists(dir.path() + "/" + name))
@@ -361,8 +373,7 @@ Result<Portable> inspect::importRows(const std::string &folder,
   Status s =
       guarded([&] { return Importer(folder, dir, progress).run(*head); });
   if (!s.ok()) {
-    (void)dir.wipe({memoryStoreFile});
-    (void)removeFile(dir.path() + "/manifest.json");
+    (void)clear(dir);
     if (made)
       ::rmdir(dir.path().c_str());
     return s;

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/inspect/Roots.h"
 
+#include "runtime/checkpoint/Claims.h"
 #include "runtime/store/Crc32c.h"
 
 #include <algorithm>
@@ -99,6 +100,8 @@ public:
     generation = root.manifest.generation;
     options.readOnly = true;
     options.folder = stateFolderOf(root);
+    options.generation = generation;
+    options.holders = holdersIn(options.folder, generation);
     Result<HomeStores> opened = openStores(root.manifest.groups, options);
     if (!opened.ok())
       return opened.takeStatus();
@@ -212,9 +215,10 @@ inspect::checkBlob(const StateSource &source,
   if (m.blobFile.empty())
     return Status();
   std::string path = source.folder + "/" + m.blobFile;
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.open())
-    return Status::ioError("cannot open the blob", path, errno);
+  Result<Fd> opened = openToRead(path);
+  if (!opened.ok())
+    return opened.takeStatus();
+  const Fd &fd = *opened;
   std::vector<char> buffer(1 << 20);
   uint64_t bytes = 0;
   uint32_t crc = 0;

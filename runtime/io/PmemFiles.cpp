@@ -21,6 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/core/OpenFile.h"
 #include "runtime/io/Files.h"
 
 #include <algorithm>
@@ -157,14 +158,13 @@ private:
 
 Status PmemFiles::openAndSize(PmemFile &file, uint64_t bytes, bool create) {
   const std::string &path = file.info.path;
-  file.fd =
-      ::open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0644);
-  // A state that is only read may lie where nothing can be written.
-  file.readOnly = file.fd < 0 && (errno == EROFS || errno == EACCES);
-  if (file.readOnly)
-    file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  Result<int> opened =
+      openTier(path, create, FileKind::OrDevice, file.readOnly);
+  if (!opened.ok())
+    return opened.takeStatus();
+  file.fd = *opened;
   struct stat st;
-  if (file.fd < 0 || fstat(file.fd, &st) != 0)
+  if (fstat(file.fd, &st) != 0)
     return Status::ioError("cannot open", path, errno);
   file.character = S_ISCHR(st.st_mode);
   file.info.bytes = static_cast<uint64_t>(st.st_size);

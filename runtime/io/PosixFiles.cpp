@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/core/OpenFile.h"
 #include "runtime/io/Files.h"
 
 #include <cerrno>
@@ -102,15 +103,14 @@ Result<uint32_t> PosixFiles::open(const std::string &path, uint64_t bytes,
                                   bool create) {
   bytes = (bytes + 4095) / 4096 * 4096;
   int flags = O_RDWR | O_CLOEXEC;
-  int fd = ::open(path.c_str(), flags | (create ? O_CREAT : 0), 0644);
-  // A state that is only read may lie where nothing can be written.
-  bool readOnly = fd < 0 && (errno == EROFS || errno == EACCES);
-  if (readOnly) {
+  bool readOnly = false;
+  Result<int> opened =
+      openTier(path, create, FileKind::OrBlockDevice, readOnly);
+  if (!opened.ok())
+    return opened.takeStatus();
+  int fd = *opened;
+  if (readOnly)
     flags = O_RDONLY | O_CLOEXEC;
-    fd = ::open(path.c_str(), flags);
-  }
-  if (fd < 0)
-    return Status::ioError("cannot open", path, errno);
 
   File file;
   file.fd = fd;
@@ -137,10 +137,6 @@ Result<uint32_t> PosixFiles::open(const std::string &path, uint64_t bytes,
                                       std::to_string(size) + " bytes, but " +
                                       std::to_string(bytes) + " are needed");
     }
-  } else if (!S_ISREG(st.st_mode)) {
-    ::close(fd);
-    return Status(TRC_BAD_ARGUMENT,
-                  "'" + path + "' is neither a file nor a block device");
   } else if (file.info.bytes < bytes && !readOnly) {
     // Sparse: rows that are never written take no space.
     if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) {

@@ -59,14 +59,16 @@ Result<std::unique_ptr<Session>> Session::open(const Open &how) {
 }
 
 Session::~Session() {
-  if (session)
-    (void)close();
+  if (session && !close().ok())
+    (void)trc_discard(session, nullptr);
 }
 
 Status Session::close() {
-  trc_session *s = session;
-  session = nullptr;
-  TRC_CALL(trc_close(s, &error));
+  trc_error error = freshError();
+  trc_status code = trc_close(session, &error);
+  if (code != TRC_NO_SPACE && code != TRC_IO && code != TRC_NO_MEMORY)
+    session = nullptr;
+  return statusOf(code, error);
 }
 
 trc_model_info Session::info() {

@@ -35,7 +35,10 @@ public:
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;
 
+  /// The session stays open() where the state could not be stored yet: close
+  /// it again; to drop the session gives those steps up.
   Status close();
+  bool open() const { return session != nullptr; }
 
   trc_model_info info();
   /// False where the pipeline is full.

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 namespace trc::model {
 
@@ -34,6 +35,7 @@ public:
   Status open();
   Status loop();
   Status finish();
+  Status close();
   int exitCode() const { return signal ? 128 + signal : 0; }
 
 private:
@@ -334,6 +336,20 @@ Status Trainer::loop() {
   return Status();
 }
 
+/// A disk that is full for a moment costs no steps.
+Status Trainer::close() {
+  Status s = session->close();
+  for (int seconds : {1, 2, 4, 8}) {
+    if (s.ok() || !session->open())
+      return s;
+    report.warning(s.message() + "; trying again in " +
+                   std::to_string(seconds) + " s");
+    std::this_thread::sleep_for(std::chrono::seconds(seconds));
+    s = session->close();
+  }
+  return s;
+}
+
 Status Trainer::finish() {
   if (!signal && split.hasHeldOut && !stopped &&
       (evaluatedAt != step || heldOut.samples == 0))
@@ -351,7 +367,7 @@ Status Trainer::finish() {
                    " bad rows were skipped; the first: " + first);
     fields["bad_rows"] = bad;
   }
-  TRC_RETURN_IF_ERROR(session->close());
+  TRC_RETURN_IF_ERROR(close());
   session.reset();
   MetricValues seen = progressive.values();
   double rate = fields["rows_per_second"];

@@ -91,8 +91,20 @@ trc_status trc_close(trc_session *session, trc_error *error) {
     if (!s.ok())
       return s;
     s = session->impl->close();
-    delete session;
+    if (session->impl->over())
+      delete session;
     return s;
+  });
+}
+
+trc_status trc_discard(trc_session *session, trc_error *error) {
+  return guard(error, [&] {
+    if (!session)
+      return Status();
+    TRC_RETURN_IF_ERROR(checkHandle(session));
+    session->impl->discard();
+    delete session;
+    return Status();
   });
 }
 

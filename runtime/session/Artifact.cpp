@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/session/Artifact.h"
 
+#include "runtime/core/OpenFile.h"
+
 #include <cpuid.h>
 #include <dlfcn.h>
 
@@ -27,6 +29,8 @@ LoadedArtifact::load(const char *path, const trc_artifact *linked) {
     std::string file = path;
     if (file.find('/') == std::string::npos)
       file = "./" + file;
+    if (const char *what = otherThanFile(file))
+      return notAFile(path, what, FileKind::Regular);
     loaded->library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!loaded->library) {
       const char *why = ::dlerror();

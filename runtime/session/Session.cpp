@@ -13,6 +13,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <new>
 #include <unistd.h>
 
 using namespace trc;
@@ -33,6 +34,9 @@ Status Session::usable() const {
                   "an earlier failure ended this session: " + why.message() +
                       "; close it and open the state again");
   }
+  if (closing)
+    return Status(TRC_CANCELLED, "the session was closed, but could not be "
+                                 "stored; close it again, or discard it");
   if (cancelled)
     return Status(TRC_CANCELLED, "the session was cancelled; close it");
   return Status();
@@ -306,6 +310,7 @@ Status Session::close() {
     if (!trainerRole)
       trainerRole = std::unique_lock<std::mutex>(trainer);
   }
+  closing = true;
   Executor &executor = pipeline->executor;
   Status result = joinCheckpoint();
   if (!result.ok() && !pipeline->poisoned()) {
@@ -318,14 +323,33 @@ Status Session::close() {
       endTicket(ended);
     if (!executor.drain())
       result = interruptedStatus();
-  } else {
+  }
+  if (result.ok() && mode == TRC_TRAIN && !pipeline->poisoned()) {
+    try {
+      result = save();
+    } catch (const std::bad_alloc &) {
+      pipeline->endCut();
+      for (auto &g : pipeline->groups)
+        g->store->dropCut();
+      result = Status(TRC_NO_MEMORY, "out of memory");
+    }
+    // What the spec bounds, and what cannot be, is not mended by waiting.
+    if (!result.ok() && !pipeline->poisoned() && !savedIsCurrent &&
+        result.code() != TRC_FULL && result.code() != TRC_INTERNAL &&
+        result.code() != TRC_CANCELLED)
+      return notStored(result);
+  }
+  if (pipeline->poisoned())
     result =
         Status(TRC_POISONED, "closed after a failure, nothing was saved: " +
-                                 pipeline->poisonStatus().message() +
-                                 "; the state is that of the last checkpoint");
-  }
-  if (result.ok() && mode == TRC_TRAIN)
-    result = save();
+                                 pipeline->poisonStatus().message() + "; " +
+                                 unstored("lost") + ", the state " + stands());
+  isOver = true;
   executor.stop();
   return result;
+}
+
+void Session::discard() {
+  closing = isOver = true;
+  pipeline->executor.stop();
 }

@@ -34,8 +34,13 @@ class Session {
 public:
   static Result<std::unique_ptr<Session>> open(const trc_open_options &options);
   ~Session();
-  /// Drains and saves (train mode). The session takes no more calls.
+  /// Drains and saves (train mode). The session takes no more calls but, where
+  /// it is not over() then, another close().
   Status close();
+  /// Whether nothing is left to store, or nothing can be.
+  bool over() const { return isOver; }
+  /// Ends without saving.
+  void discard();
 
   Status describe(trc_model_info &info);
   Status submit(const trc_batch &batch, trc_ticket &ticket);
@@ -75,6 +80,8 @@ private:
   Status findSource(const trc_open_options &options,
                     std::optional<StateSource> &source);
   StoresOptions storesOptions();
+  Status announceHolder(const std::vector<uint64_t> &before);
+  Status claimStores();
   Status setUp(std::optional<StateSource> &source);
   Status findInitSource(const char *folder, std::unique_ptr<StateDir> &otherDir,
                         std::optional<StateSource> &other,
@@ -108,6 +115,9 @@ private:
     bool durable = false; // the root is there, whatever came after
   };
   Status save();
+  Status notStored(const Status &why) const;
+  std::string unstored(const char *how) const;
+  std::string stands() const;
   Status beginCommit(Commit &c);
   Status finishCommit(Commit &c);
   Status joinCheckpoint();
@@ -164,16 +174,19 @@ private:
   HomeStores homes; // devices only: the stores move into the pipeline's groups
   std::unique_ptr<ChromeTrace> trace;
   std::unique_ptr<Pipeline> pipeline;
-  std::vector<ManifestGroup> stored; // per group: its store, without an index
-  uint64_t key = 0;                  // of the state
-  std::vector<uint64_t> replaced;    // keys of states that were here before
-  uint32_t generation = 0;           // of the files of the stores
-  uint64_t sequence = 0;             // of the last root written
-  bool savedIsCurrent = false;       // the closed state on disk is this one
-  std::mutex rootsMutex;             // roots and what they retain
-  std::thread committer;             // writes a checkpoint
-  std::shared_ptr<Commit> committed; // which one; until it is joined
-  Status commitStatus;               // its outcome, once it is joined
+  std::vector<ManifestGroup> stored;   // per group: its store, without an index
+  uint64_t key = 0;                    // of the state
+  const uint64_t holder = randomKey(); // this session, in its stores' claims
+  std::vector<uint64_t> replaced;      // keys of states that were here before
+  uint32_t generation = 0;             // of the files of the stores
+  uint64_t sequence = 0;               // of the last root written
+  int64_t savedStep = -1;              // of the newest root; -1: there is none
+  std::string savedName;               // what messages call it
+  bool savedIsCurrent = false;         // the closed state on disk is this one
+  std::mutex rootsMutex;               // roots and what they retain
+  std::thread committer;               // writes a checkpoint
+  std::shared_ptr<Commit> committed;   // which one; until it is joined
+  Status commitStatus;                 // its outcome, once it is joined
   std::atomic<bool> committing{false};
   std::vector<char> blob;
 
@@ -188,6 +201,8 @@ private:
   std::atomic<double> lrScale{1};
   std::atomic<double> cutMs{0};
   std::atomic<bool> cancelled{false};
+  std::atomic<bool> closing{false}; // close() was called
+  bool isOver = false;
 
   std::vector<trc_feature_info> featureInfos;
   int64_t parameters = 0, maxAhead = 0;

@@ -8,6 +8,7 @@
 // reading sessions change no byte and copy into files without a name.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/checkpoint/Claims.h"
 #include "runtime/session/Session.h"
 
 #include <algorithm>
@@ -123,12 +124,18 @@ Status Session::findSource(const trc_open_options &options,
     source = std::move(*newest);
   }
   if (source)
-    return source->manifest.matches(plan, state->path());
+    return source->manifest.matches(plan, state->path(), mode == TRC_TRAIN);
   Result<std::optional<Manifest>> identity = state->identity();
   if (!identity.ok())
     return identity.takeStatus();
+  if (state->importing())
+    return Status(TRC_NOT_FOUND,
+                  "the import into '" + state->path() +
+                      "' was interrupted: import the checkpoint again (terrace "
+                      "checkpoint import), or start fresh");
   if (*identity) {
-    TRC_RETURN_IF_ERROR((*identity)->matches(plan, state->path()));
+    TRC_RETURN_IF_ERROR(
+        (*identity)->matches(plan, state->path(), mode == TRC_TRAIN));
     // What TRC_OPEN_FRESH leaves behind is news to nobody.
     if (mode == TRC_TRAIN && !(options.flags & TRC_OPEN_FRESH))
       warn("the state at '" + state->path() +
@@ -330,6 +337,32 @@ StoresOptions Session::storesOptions() {
   return how;
 }
 
+/// This session is about to be the last writer of the stores: the folder says
+/// so, durably, before any of them does. A copy of the folder from before will
+/// not know it, and leave the stores alone. `before`: who they may name now.
+Status Session::announceHolder(const std::vector<uint64_t> &before) {
+  constexpr size_t most = 64; // sessions in a row that died while making stores
+  std::vector<uint64_t> names;
+  for (uint64_t name : before)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  if (names.size() > most)
+    names.erase(names.begin(), names.end() - most);
+  names.push_back(holder);
+  return writeHolders(state->path(), generation, names);
+}
+
+Status Session::claimStores() {
+  std::vector<uint64_t> before;
+  for (const auto &store : homes.stores)
+    before.insert(before.end(), store->holders().begin(),
+                  store->holders().end());
+  TRC_RETURN_IF_ERROR(announceHolder(before));
+  for (const auto &store : homes.stores)
+    TRC_RETURN_IF_ERROR(store->claim(holder));
+  return Status();
+}
+
 /// Memory, caches and stores of all groups, with the rows of the source.
 Status Session::setUp(std::optional<StateSource> &source) {
   bool train = mode == TRC_TRAIN;
@@ -349,12 +382,20 @@ Status Session::setUp(std::optional<StateSource> &source) {
     how.scratch = !train;
   }
   how.generation = generation;
+  how.holders = holdersIn(state->path(), generation);
   for (ManifestGroup &group : stored)
     group.index.clear();
+  if (train && how.create) {
+    how.holder = holder;
+    TRC_RETURN_IF_ERROR(
+        announceHolder(how.holders.value_or(std::vector<uint64_t>())));
+  }
   Result<HomeStores> opened = openStores(stored, how);
   if (!opened.ok())
     return opened.takeStatus();
   homes = std::move(*opened);
+  if (train && live)
+    TRC_RETURN_IF_ERROR(claimStores());
   for (size_t g = 0; g < stored.size(); ++g)
     pipeline->groups[g]->store = std::move(homes.stores[g]);
   if (!source) {
@@ -362,7 +403,8 @@ Status Session::setUp(std::optional<StateSource> &source) {
       log(TRC_LOG_INFO, "caches start cold: the state is new");
     return Status();
   }
-  step = source->manifest.step;
+  step = savedStep = source->manifest.step;
+  savedName = source->name;
   samples = source->manifest.samples;
   lrScale = source->manifest.lrScale;
   pipeline->headState = source->manifest.headState;

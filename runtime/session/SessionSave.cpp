@@ -120,6 +120,8 @@ Status Session::finishCommit(Commit &c) {
     g->store->keepCut();
   sequence = m.sequence;
   c.durable = true;
+  savedStep = m.step;
+  savedName = c.closed ? "the closed state" : "ckpt-" + std::to_string(m.step);
   if (!c.closed)
     s = state->removeClosed();
   if (s.ok() && closedBefore)
@@ -195,6 +197,32 @@ Status Session::save() {
   Status s = finishCommit(c);
   savedIsCurrent = c.durable;
   return s;
+}
+
+/// "steps 21 to 2520 are lost".
+std::string Session::unstored(const char *how) const {
+  int64_t now = step, first = std::max<int64_t>(savedStep, 0) + 1;
+  if (now < first)
+    return "what was written since step " + std::to_string(now) + " is " + how;
+  if (now == first)
+    return "step " + std::to_string(now) + " is " + how;
+  return "steps " + std::to_string(first) + " to " + std::to_string(now) +
+         " are " + how;
+}
+
+std::string Session::stands() const {
+  return savedStep < 0 ? "has no root yet"
+                       : "stands at step " + std::to_string(savedStep) + " (" +
+                             savedName + ")";
+}
+
+/// What a close that came to nothing means: nothing is lost yet.
+Status Session::notStored(const Status &why) const {
+  trc_status code = why.code();
+  if (code != TRC_NO_SPACE && code != TRC_NO_MEMORY)
+    code = TRC_IO; // e.g. a folder that is gone
+  return Status(code, unstored("not stored yet") + ", the state " + stands() +
+                          ": " + why.message());
 }
 
 /// Ends the thread of the last checkpoint; its failure is reported once. What

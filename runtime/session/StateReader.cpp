@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/session/StateReader.h"
 
+#include "runtime/checkpoint/Claims.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -34,6 +36,7 @@ StateReader::open(const StateSource &source, bool decoded) {
   // A checkpoint's folder lies two below that of its state.
   options.folder =
       source.closed ? source.folder : folderOf(folderOf(source.folder));
+  options.holders = holdersIn(options.folder, options.generation);
   // The reader outlives its stores.
   options.rowName = [r = reader.get()](size_t g, uint32_t row) {
     const ManifestGroup &group = r->source.groups[g];

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/session/Stores.h"
 
+#include "runtime/core/OpenFile.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -18,23 +20,31 @@
 using namespace trc;
 
 /// Holds a tier file for as long as the stores live: two states, or two tiers,
-/// that name one file would write over each other.
-static Status lockTierFile(const std::string &path, bool write,
+/// that name one file would write over each other. Made where the stores are
+/// new; where they are not, an empty one would only hide what is missing.
+static Status lockTierFile(const std::string &path, bool write, bool create,
                            HomeStores &homes) {
   for (const auto &known : homes.locked)
     if (known == path)
       return Status();
-  if (write)
+  if (create)
     TRC_RETURN_IF_ERROR(makeFolders(folderOf(path)));
-  Fd fd(::open(path.c_str(),
-               (write ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NONBLOCK,
-               0644));
-  if (!fd.open())
-    return !write && errno == ENOENT
-               ? Status(TRC_NOT_FOUND, "the tier file '" + path +
-                                           "' of the state is missing; use a "
-                                           "checkpoint")
-               : Status::ioError("cannot open the tier file", path, errno);
+  Result<int> opened =
+      openFile(path, write ? O_RDWR | (create ? O_CREAT : 0) : O_RDONLY,
+               FileKind::OrDevice);
+  if (!opened.ok()) {
+    Status s = opened.takeStatus();
+    if (create || s.code() != TRC_NOT_FOUND)
+      return s;
+    return Status(TRC_NOT_FOUND,
+                  "the tier file '" + path +
+                      "' is missing, and with it the rows of this state and "
+                      "of its checkpoints: put it back (was it moved, or is "
+                      "its drive not mounted?), or start anew in another "
+                      "folder, from a portable checkpoint (terrace checkpoint "
+                      "import) if there is one");
+  }
+  Fd fd(*opened);
   if (::flock(fd.get(), (write ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0)
     return errno == EWOULDBLOCK
                ? Status(TRC_LOCKED, "the tier file '" + path +
@@ -144,8 +154,8 @@ Result<HomeStores> trc::openStores(const std::vector<ManifestGroup> &groups,
   if (!o.scratch)
     for (const ManifestGroup &group : groups)
       for (const auto &e : group.extents)
-        TRC_RETURN_IF_ERROR(
-            lockTierFile(inFolder(o.folder, e.path), !o.readOnly, homes));
+        TRC_RETURN_IF_ERROR(lockTierFile(inFolder(o.folder, e.path),
+                                         !o.readOnly, o.create, homes));
   uint64_t largest = 0;
   for (const ManifestGroup &group : groups)
     largest = std::max(largest, static_cast<uint64_t>(group.storeBytes));
@@ -174,6 +184,9 @@ Result<HomeStores> trc::openStores(const std::vector<ManifestGroup> &groups,
     options.retained = o.retained;
     options.key = o.key;
     options.create = o.create;
+    options.holder = o.holder;
+    if (!o.scratch)
+      options.holders = o.holders;
     options.replaces = o.replaces;
     options.readOnly = o.readOnly;
     options.folder = o.folder;

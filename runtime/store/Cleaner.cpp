@@ -82,6 +82,10 @@ void RowStore::Impl::clean() {
     bool crowded = cut.active && !cut.finished &&
                    cut.special.size() >= storeCutRows(options.rows) / 2;
     bool awaited = waiters > 0 && roomFor(user, 1) == 0;
+    if (!putOff.why.ok() && failure.ok()) {
+      retryMoves(lock, awaited);
+      continue;
+    }
     bool wanted = awaited || (freeSegments < lowWater() && started && !crowded);
     if (!failure.ok() || !wanted || nextVictim(0) == Stream::none) {
       if (awaited && answered < asked && !mayGainLater()) {
@@ -102,9 +106,75 @@ void RowStore::Impl::clean() {
   }
 }
 
+/// Nothing is cleaned until the moves are written, tried every second and when
+/// somebody waits for room, who is told why there is none.
+void RowStore::Impl::retryMoves(std::unique_lock<std::mutex> &lock,
+                                bool awaited) {
+  using Clock = std::chrono::steady_clock;
+  if (!awaited && Clock::now() < putOff.tryAt) {
+    work.wait_until(lock, putOff.tryAt);
+    return;
+  }
+  lock.unlock();
+  std::lock_guard<std::mutex> alone(durable);
+  lock.lock();
+  if (stop || !failure.ok())
+    return;
+  uint64_t question = asked;
+  if (commitMoves(lock, putOff.moved).ok()) {
+    freeVictims(putOff.victims);
+    putOff.victims.clear();
+    changed.notify_all();
+    return;
+  }
+  putOff.tryAt = Clock::now() + std::chrono::seconds(1);
+  if (awaited && answered < question && !mayGainLater()) {
+    answered = question;
+    changed.notify_all();
+  }
+  // Not again for those who have their answer.
+  if (waiters > 0 && asked == question)
+    work.wait_until(lock, putOff.tryAt);
+}
+
+void RowStore::Impl::freeVictims(const std::vector<uint32_t> &victims) {
+  for (uint32_t victim : victims) {
+    segments[victim].held = false;
+    mayRetire(victim);
+  }
+}
+
 Status RowStore::Impl::cleanGroup(std::unique_lock<std::mutex> &lock) {
   std::vector<uint32_t> victims;
   std::vector<Move> moved;
+  Status status = copyGroup(lock, victims, moved);
+  if (status.ok())
+    status = commitMoves(lock, moved);
+  if (!status.ok()) {
+    if (!failure.ok() || putOff.why.ok())
+      return status;
+    // Only space waits for the file; there may be enough without it.
+    putOff.moved = std::move(moved);
+    putOff.victims = std::move(victims);
+    putOff.tryAt = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    return {};
+  }
+  freeVictims(victims);
+  if (!victims.empty()) {
+    lock.unlock();
+    // Files that stay apart only take space, and time at the next open.
+    while (mergeMoves().ok()) {
+    }
+    lock.lock();
+  }
+  return {};
+}
+
+/// Copies the live records of some segments; `victims`: those that hold places
+/// that checkpoints name.
+Status RowStore::Impl::copyGroup(std::unique_lock<std::mutex> &lock,
+                                 std::vector<uint32_t> &victims,
+                                 std::vector<Move> &moved) {
   uint64_t copied = 0;
   for (;;) {
     uint32_t enough = lowWater() + 1;
@@ -126,18 +196,6 @@ Status RowStore::Impl::cleanGroup(std::unique_lock<std::mutex> &lock) {
       if (waiters == 0 && freeSegments >= enough)
         break;
     }
-  }
-  TRC_RETURN_IF_ERROR(commitMoves(lock, moved));
-  for (uint32_t victim : victims) {
-    segments[victim].held = false;
-    mayRetire(victim);
-  }
-  if (!victims.empty()) {
-    lock.unlock();
-    // Files that stay apart only take space, and time at the next open.
-    while (mergeMoves().ok()) {
-    }
-    lock.lock();
   }
   return {};
 }
@@ -210,7 +268,8 @@ Status RowStore::Impl::cleanSegment(std::unique_lock<std::mutex> &lock,
   return {};
 }
 
-/// Makes copies durable, then a file that says where the records are.
+/// Makes copies durable, then a file that says where the records are. Where
+/// only the file fails, `putOff` says why, and the moves stay.
 Status RowStore::Impl::commitMoves(std::unique_lock<std::mutex> &lock,
                                    std::vector<Move> &moved) {
   if (moved.empty())
@@ -220,7 +279,9 @@ Status RowStore::Impl::commitMoves(std::unique_lock<std::mutex> &lock,
   lock.unlock();
   Status status = writeMoves(moved, last);
   lock.lock();
-  moved.clear();
+  putOff.why = status.clone();
+  if (status.ok())
+    moved.clear();
   return status;
 }
 

@@ -167,9 +167,10 @@ Result<std::unique_ptr<IndexReader>>
 IndexReader::open(const std::string &path, const IndexHeader &expected) {
   std::unique_ptr<IndexReader> r(new IndexReader());
   r->name = path;
-  r->fd = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!r->fd.open())
-    return Status::ioError("cannot open", path, errno);
+  Result<Fd> opened = openToRead(path);
+  if (!opened.ok())
+    return opened.takeStatus();
+  r->fd = std::move(*opened);
   struct stat st;
   if (::fstat(r->fd.get(), &st) != 0)
     return Status::ioError("cannot stat", path, errno);

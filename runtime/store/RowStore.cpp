@@ -108,7 +108,7 @@ Result<std::unique_ptr<RowStore>> RowStore::open(Device &device,
                  std::to_string(device.bufferBytes()) +
                  " bytes do not hold the " + std::to_string(span) +
                  " bytes around a record");
-    TRC_RETURN_IF_ERROR(openSuperblocks(device, o, s.files));
+    TRC_RETURN_IF_ERROR(openSuperblocks(device, o, s.files, s.holders));
     s.layout = StoreLayout(g, o.storeBytes, std::move(bases));
     s.mapped = MappedRows(device, s.layout, s.files);
     s.placeBits = s.mapped.placeBits();
@@ -143,6 +143,13 @@ Result<std::unique_ptr<RowStore>> RowStore::open(Device &device,
     return Status(TRC_NO_MEMORY, "store of group '" + o.group +
                                      "': cannot start its thread: " + e.what());
   }
+}
+
+const std::vector<uint64_t> &RowStore::holders() const { return impl->holders; }
+
+Status RowStore::claim(uint64_t holder) {
+  TRC_RETURN_IF_ERROR(impl->writable("a claim"));
+  return claimSuperblocks(impl->device, impl->options, impl->files, holder);
 }
 
 //===----------------------------------------------------------------------===//

@@ -31,9 +31,10 @@
 // Lifetime: a batch and the memory it names belong to the caller until wait()
 // (reads) or waitWrites() (writes) returned. The device outlives the store;
 // the destructor waits for everything in flight.
-// Errors name file, offset and row, by group or as the options say. After a failed write or flush, all
-// further reads, writes and flushes return that error: what was queued may be
-// lost, so the caller gives the state up and opens the last checkpoint.
+// Errors name file, offset and row, by group or as the options say. After a
+// failed write or flush, all further reads, writes and flushes return that
+// error: what was queued may be lost, so the caller gives the state up and
+// opens the last checkpoint.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TERRACE_RUNTIME_STORE_ROWSTORE_H
@@ -47,6 +48,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -89,6 +91,12 @@ struct RowStoreOptions {
   /// With `create`: the keys of states that were given up, whose superblocks
   /// may be written over, too.
   std::vector<uint64_t> replaces;
+  /// Who may have claimed these files last (claim()), as the folder of the
+  /// state knows it: where it was somebody else, another folder's state goes on
+  /// in them (TRC_MISMATCH). Nothing: nobody knows, and anybody may have.
+  std::optional<std::vector<uint64_t>> holders;
+  /// With `create`: who claims them from the start; 0: nobody.
+  uint64_t holder = 0;
   /// Nothing is written, by nobody: appends, cuts and cleaning are refused.
   bool readOnly = false;
   /// Where index files and moves lie; their names begin with `prefix`.
@@ -137,6 +145,14 @@ public:
   static Result<std::unique_ptr<RowStore>> open(Device &device,
                                                 const RowStoreOptions &options);
   ~RowStore();
+
+  /// Who had claimed the files when they were opened; empty: nobody.
+  const std::vector<uint64_t> &holders() const;
+  /// Makes `holder` the one that goes on in these files, durably; before
+  /// anything is written. The caller's folder knows the name durably before, so
+  /// that a power loss at any instant leaves one that it knows. Copies of the
+  /// folder from before do not: they are turned away from now on.
+  Status claim(uint64_t holder);
 
   /// Memory that this store holds, without the device's buffers
   /// (rowStoreMemory).

@@ -20,6 +20,7 @@
 #include "runtime/store/RowStore.h"
 #include "runtime/store/StoreLayout.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <list>
@@ -133,6 +134,16 @@ struct MovesFile {
   uint64_t number, lastId, bytes;
 };
 
+/// Cleaning whose moves could not be written. The records are copied, but their
+/// old places, which checkpoints on disk name, cannot be used again before it
+/// is said where the copies are.
+struct PutOff {
+  Status why; // OK: there is none
+  std::vector<Move> moved;
+  std::vector<uint32_t> victims;
+  std::chrono::steady_clock::time_point tryAt;
+};
+
 class WriteOp;
 
 struct RowStore::Impl {
@@ -141,9 +152,10 @@ struct RowStore::Impl {
   StoreLayout layout;
   std::vector<uint32_t> files; // ids, per extent
   std::vector<std::string> paths;
-  uint32_t block = 0; // largest of the files
-  uint32_t depth = 0; // of one batch
-  uint32_t pad = 0;   // places that closing a tail may waste, at most
+  std::vector<uint64_t> holders; // of the files when they were opened
+  uint32_t block = 0;            // largest of the files
+  uint32_t depth = 0;            // of one batch
+  uint32_t pad = 0; // places that closing a tail may waste, at most
 
   mutable std::mutex mutex;
   std::condition_variable changed;
@@ -202,6 +214,7 @@ struct RowStore::Impl {
   std::condition_variable work;
   bool stop = false;
   bool started = false; // all is adopted: rows are written, segments cleaned
+  PutOff putOff;        // changed by the thread alone
   uint32_t waiters = 0;
   uint64_t asked = 0, answered = 0; // answered: nothing to gain since then
   uint64_t forgotten = 0;           // times that a checkpoint gave room
@@ -319,6 +332,10 @@ struct RowStore::Impl {
   uint32_t nextVictim(uint64_t copied) const;
   bool mayGainLater() const;
   Status cleanGroup(std::unique_lock<std::mutex> &lock);
+  Status copyGroup(std::unique_lock<std::mutex> &lock,
+                   std::vector<uint32_t> &victims, std::vector<Move> &moved);
+  void freeVictims(const std::vector<uint32_t> &victims);
+  void retryMoves(std::unique_lock<std::mutex> &lock, bool awaited);
   Status cleanSegment(std::unique_lock<std::mutex> &lock, uint32_t segment,
                       std::vector<Move> &moved, bool &noted);
   Status commitMoves(std::unique_lock<std::mutex> &lock,

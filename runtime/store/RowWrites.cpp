@@ -442,6 +442,13 @@ Status RowStore::Impl::waitRoom(std::unique_lock<std::mutex> &lock) {
         std::chrono::nanoseconds(Clock::now() - began).count());
     if (!failure.ok() || roomFor(user, 1) > 0)
       continue;
+    if (!stop && !putOff.why.ok())
+      return Status(putOff.why.code(),
+                    name() +
+                        " has no free segment left, and cleaning waits "
+                        "for a file of moves: " +
+                        putOff.why.message() +
+                        "; mend that, then open the state again");
     if (stop || !options.onFull || forgottenBefore == forgotten)
       return Status(TRC_FULL,
                     fullStatus().message() +

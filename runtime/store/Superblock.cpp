@@ -28,6 +28,22 @@ struct Superblock {
   uint32_t rows, storeBytes, payloadBytes;
   uint32_t crc;
 };
+
+/// Whose the files are by now. Zero or torn: nobody's.
+struct Claim {
+  uint64_t key; // of the state
+  uint64_t holder;
+  uint32_t crc;
+  uint32_t zero;
+};
+
+struct Sector {
+  Superblock block;
+  char rest[512 - sizeof(Superblock)]; // what is written again is apart
+  Claim claim;
+};
+static_assert(sizeof(Sector) <= storeSector);
+
 constexpr char storeMagic[8] = {'T', 'R', 'C', 'S', 'T', 'O', 'R', 'E'};
 constexpr uint32_t storeVersion = 1;
 
@@ -35,10 +51,25 @@ uint32_t checkOf(const Superblock &block) {
   return crc32c(0, &block, offsetof(Superblock, crc));
 }
 
+uint32_t checkOf(const Claim &claim) {
+  return crc32c(0, &claim, offsetof(Claim, crc));
+}
+
+/// Who holds the files of a state; 0: nobody.
+uint64_t holderOf(const Sector &sector, uint64_t key) {
+  const Claim &c = sector.claim;
+  return c.key == key && c.crc == checkOf(c) ? c.holder : 0;
+}
+
+void setHolder(Sector &sector, uint64_t key, uint64_t holder) {
+  sector.claim = {key, holder, 0, 0};
+  sector.claim.crc = checkOf(sector.claim);
+}
+
 /// Moves the superblock's sector, however short the transfers, and waits.
 class SectorOp final : public IoRequest {
 public:
-  SectorOp(Kind k, uint32_t id, uint64_t at, uint32_t block, Superblock &value)
+  SectorOp(Kind k, uint32_t id, uint64_t at, uint32_t block, Sector &value)
       : block(block), value(value) {
     kind = k;
     file = id;
@@ -80,7 +111,7 @@ public:
 
 private:
   const uint32_t block;
-  Superblock &value;
+  Sector &value;
   std::mutex mutex;
   std::condition_variable changed;
   bool done = false;
@@ -88,7 +119,7 @@ private:
 };
 
 int move(Device &device, IoRequest::Kind kind, uint32_t file, uint64_t base,
-         Superblock &value) {
+         Sector &value) {
   SectorOp op(kind, file, base, device.fileInfo(file).blockBytes, value);
   device.submit(op);
   return op.wait();
@@ -101,15 +132,70 @@ std::string numbers(const Superblock &b) {
          std::to_string(b.extents) + " files";
 }
 
+/// One extent of a store.
+struct Place {
+  Device &device;
+  const RowStoreOptions &o;
+  uint32_t file, number; // of the extent
+
+  const RowStoreOptions::Extent &extent() const { return o.extents[number]; }
+  std::string where() const {
+    return "'" + extent().path + "' at offset " + std::to_string(extent().base);
+  }
+  Status failed(const char *what, int error) const {
+    return Status::ioError(std::string(what) + " the superblock of group '" +
+                               o.group + "' at offset " +
+                               std::to_string(extent().base) + " of",
+                           extent().path, error);
+  }
+  Status read(Sector &sector) const {
+    int error =
+        move(device, IoRequest::Kind::Read, file, extent().base, sector);
+    return error ? failed("cannot read", error) : Status();
+  }
+  Status write(Sector &sector) const {
+    if (int error =
+            move(device, IoRequest::Kind::Write, file, extent().base, sector))
+      return failed("cannot write", error);
+    return device.flush(file);
+  }
+  /// Somebody else's claim.
+  Status taken() const {
+    return Status(
+        TRC_MISMATCH,
+        where() + " belongs by now to another folder: a copy of this state, or "
+                  "the state that this one is a copy of, was trained on in it, "
+                  "over the rows of this one; go on in that folder, or give "
+                  "this one a tier file of its own and a portable checkpoint "
+                  "to begin with (terrace checkpoint import); if that folder "
+                  "is gone, remove the file and start fresh");
+  }
+};
+
 } // namespace
 
+Status trc::claimSuperblocks(Device &device, const RowStoreOptions &o,
+                             const std::vector<uint32_t> &files,
+                             uint64_t holder) {
+  for (uint32_t i = 0; i < files.size(); ++i) {
+    Place place{device, o, files[i], i};
+    Sector sector{};
+    TRC_RETURN_IF_ERROR(place.read(sector));
+    setHolder(sector, o.key, holder);
+    TRC_RETURN_IF_ERROR(place.write(sector));
+  }
+  return {};
+}
+
 Status trc::openSuperblocks(Device &device, const RowStoreOptions &o,
-                            const std::vector<uint32_t> &files) {
+                            const std::vector<uint32_t> &files,
+                            std::vector<uint64_t> &holders) {
   uint32_t count = static_cast<uint32_t>(files.size());
   for (uint32_t i = 0; i < count; ++i) {
-    const RowStoreOptions::Extent &e = o.extents[i];
-    std::string where = "'" + e.path + "' at offset " + std::to_string(e.base);
-    Superblock want{};
+    Place place{device, o, files[i], i};
+    std::string where = place.where();
+    Sector made{};
+    Superblock &want = made.block;
     std::memcpy(want.magic, storeMagic, sizeof storeMagic);
     want.version = storeVersion;
     want.extent = i;
@@ -121,15 +207,15 @@ Status trc::openSuperblocks(Device &device, const RowStoreOptions &o,
     want.storeBytes = o.storeBytes;
     want.payloadBytes = o.payloadBytes;
     want.crc = checkOf(want);
-    Superblock found{};
-    if (int error =
-            move(device, IoRequest::Kind::Read, files[i], e.base, found))
-      return Status::ioError("cannot read the superblock of group '" + o.group +
-                                 "' at offset " + std::to_string(e.base) +
-                                 " of",
-                             e.path, error);
+    Sector sector{};
+    TRC_RETURN_IF_ERROR(place.read(sector));
+    const Superblock &found = sector.block;
     bool valid = std::memcmp(found.magic, storeMagic, sizeof storeMagic) == 0 &&
                  found.crc == checkOf(found);
+    uint64_t holder = valid ? holderOf(sector, found.key) : 0;
+    bool taken = holder && o.holders &&
+                 std::find(o.holders->begin(), o.holders->end(), holder) ==
+                     o.holders->end();
     if (o.create) {
       if (valid && found.key != o.key &&
           std::find(o.replaces.begin(), o.replaces.end(), found.key) ==
@@ -138,13 +224,11 @@ Status trc::openSuperblocks(Device &device, const RowStoreOptions &o,
                                         numbers(found) +
                                         "); remove it, or give group '" +
                                         o.group + "' another file");
-      if (int error =
-              move(device, IoRequest::Kind::Write, files[i], e.base, want))
-        return Status::ioError("cannot write the superblock of group '" +
-                                   o.group + "' at offset " +
-                                   std::to_string(e.base) + " of",
-                               e.path, error);
-      TRC_RETURN_IF_ERROR(device.flush(files[i]));
+      if (taken)
+        return place.taken();
+      if (o.holder)
+        setHolder(made, o.key, o.holder);
+      TRC_RETURN_IF_ERROR(place.write(made));
       continue;
     }
     if (!valid)
@@ -165,6 +249,10 @@ Status trc::openSuperblocks(Device &device, const RowStoreOptions &o,
                                       " belongs to another state, not to "
                                       "that of group '" +
                                       o.group + "'");
+    if (taken)
+      return place.taken();
+    if (holder)
+      holders.push_back(holder);
     if (std::memcmp(&found, &want, sizeof want) == 0)
       continue;
     if (found.extent != i || found.extents != count)

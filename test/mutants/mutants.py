@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 STORE = "RowStoreTest"
 CRASH = "SessionCrashTest"
 FAULT = "SessionFaultTest"
+FOLDER = "CheckpointFolderTest"
 HISTORIES = "RowStoreHistory*"
 LOSSES = "*SessionCrashSweep.AnyLoss*"
 
@@ -47,11 +48,11 @@ MUTANTS = [
     Mutant("root's removal not synced before its space is used", "runtime/checkpoint/StateDir.cpp",
            [("  TRC_RETURN_IF_ERROR(syncFolder(path));\n", "")], CRASH, LOSSES),
     Mutant("segment freed before its moves are durable", "runtime/store/Cleaner.cpp",
-           [("  TRC_RETURN_IF_ERROR(commitMoves(lock, moved));\n  for (uint32_t victim : victims) {\n"
-             "    segments[victim].held = false;\n    mayRetire(victim);\n  }\n",
-             "  for (uint32_t victim : victims) {\n    segments[victim].held = false;\n"
-             "    mayRetire(victim);\n  }\n  TRC_RETURN_IF_ERROR(commitMoves(lock, moved));\n")],
+           [("  if (status.ok())\n    status = commitMoves(lock, moved);\n",
+             "  freeVictims(victims);\n  if (status.ok())\n    status = commitMoves(lock, moved);\n")],
            STORE, HISTORIES),
+    Mutant("segment freed although its moves were put off", "runtime/store/Cleaner.cpp",
+           [("    putOff.victims = std::move(victims);\n", "    freeVictims(victims);\n")], FAULT, "SessionFault.*"),
     Mutant("moves durable before the copies", "runtime/store/Cleaner.cpp",
            [("  TRC_RETURN_IF_ERROR(flushAll(lock, false));\n", "")], STORE, HISTORIES),
     Mutant("move applied without its generation", "runtime/store/ImageLoad.cpp",
@@ -97,6 +98,14 @@ MUTANTS = [
     Mutant("failed write forgotten", "runtime/store/RowWrites.cpp",
            [("      store.fail(error(result < 0 ? -result : ENOSPC));\n", "      (void)error(0);\n")],
            STORE, "RowStoreFault.*"),
+    Mutant("store claimed before the folder knows by whom", "runtime/session/SessionOpen.cpp",
+           [("  TRC_RETURN_IF_ERROR(announceHolder(before));\n  for (const auto &store : homes.stores)\n"
+             "    TRC_RETURN_IF_ERROR(store->claim(holder));\n",
+             "  for (const auto &store : homes.stores)\n    TRC_RETURN_IF_ERROR(store->claim(holder));\n"
+             "  TRC_RETURN_IF_ERROR(announceHolder(before));\n")],
+           CRASH, LOSSES),
+    Mutant("a store's new holder left out of its claim", "runtime/session/SessionOpen.cpp",
+           [("    TRC_RETURN_IF_ERROR(store->claim(holder));\n", "    (void)store;\n")], FOLDER, "FolderTest.*Cop*"),
     Mutant("blob taken over before its root is durable", "runtime/session/SessionSave.cpp",
            [("    if (committed->durable) {\n", "    {\n")], FAULT, "SessionFault.*"),
     Mutant("root in doubt taken for one that is not there", "runtime/checkpoint/StateDir.cpp",

@@ -310,7 +310,11 @@ TEST_F(StateTest, OpeningToTrainAndLookingKeepsItClosed) {
     (void)dumpAll(s);
     ASSERT_EQ(TRC_OK, s.close());
   }
-  EXPECT_EQ(std::vector<std::string>(), changes(before, bytesOf(state)));
+  // But for who opened it last.
+  for (const std::string &name : changes(before, bytesOf(state)))
+    EXPECT_TRUE(name == state + "/claims.json" ||
+                name == state + "/toy.store" || name == state + "/dram.store")
+        << name;
 }
 
 TEST_F(StateTest, OneTrainerAtATime) {

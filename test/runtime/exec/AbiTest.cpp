@@ -488,6 +488,27 @@ TEST_F(AbiTest, TensorsOfTheWrongShapeOrType) {
       EXPECT_EQ(s.outputs[0]->values[r * 4 + c], x.values[c * 3 + r]);
 }
 
+// Predictions and logits; an output that nothing is written to is an error.
+TEST_F(AbiTest, AHeadHasTwoOutputs) {
+  Model m;
+  m.tables = {{"a", 20, 4, sgd()}};
+  m.features = {{"x", 0, "sum", 3}};
+  m.head = "fm";
+  Artifact artifact(m);
+  Session s;
+  ASSERT_EQ(TRC_OK, s.open(artifact, folder / "s")) << s.error.message;
+  SplitMix random(3);
+  Batch b = randomBatch(m, random, 2);
+  trc_ticket t = 0;
+  ASSERT_EQ(TRC_OK, s.submit(b, t)) << s.error.message;
+  Tensor one(2, -1), two(2, -1), three(2, -1);
+  DLTensor *out[3] = {&one.view, &two.view, &three.view};
+  EXPECT_EQ(TRC_BAD_ARGUMENT, trc_forward(s.get(), t, out, 3, &s.error));
+  EXPECT_NE(nullptr, std::strstr(s.error.message, "3 outputs"));
+  EXPECT_EQ(TRC_OK, trc_forward(s.get(), t, out, 2, &s.error))
+      << s.error.message;
+}
+
 TEST_F(AbiTest, WriteRowsThenReadThem) {
   for (bool cached : {false, true}) {
     Model m = weighted();

@@ -189,7 +189,7 @@ TEST_F(KeyedTest, WhatIsWrongIsSaid) {
        [](Keyed &k, trc_keyed_batch &) { k.offsets[4] = INT64_MIN; }},
       {"is below the one before it", TRC_BAD_INPUT,
        [](Keyed &k, trc_keyed_batch &) { k.offsets[5] = INT64_MIN; }},
-      {"ends behind", TRC_BAD_INPUT,
+      {"ends behind the feature's bags, which end at offset", TRC_BAD_INPUT,
        [](Keyed &k, trc_keyed_batch &) { k.offsets[6] = INT64_MAX; }},
   };
   for (const Case &c : cases) {
@@ -230,6 +230,47 @@ TEST_F(KeyedTest, WhatIsWrongIsSaid) {
       std::string(s.error.message).find("feature 'y', sample 0, column 1"),
       std::string::npos)
       << s.error.message;
+}
+
+// Offsets and their bounds are those of the array, in every feature of it.
+TEST_F(KeyedTest, ErrorsNameOffsetsOfTheArray) {
+  Model m = model();
+  m.features[1] = {"w", 0, "sum", 3, false, "keep_last"};
+  Artifact artifact(m);
+  Session s;
+  ASSERT_EQ(TRC_OK, s.open(artifact, folder / "s"));
+  // Bags of one id each: feature f has offsets 2 f .. 2 f + 2.
+  std::vector<int64_t> ids(6, 1), offsets = {0, 1, 2, 3, 4, 5, 6};
+  for (int64_t f = 0; f < 3; ++f) {
+    trc_keyed_batch b = {};
+    b.struct_size = sizeof(b);
+    b.key_count = 3;
+    b.values = ids.data();
+    b.value_count = 6;
+    b.value_bits = b.offset_bits = 64;
+    b.samples = 2;
+    std::vector<int64_t> wrong = offsets;
+    size_t middle = static_cast<size_t>(2 * f + 1);
+    wrong[middle] += 2; // behind the end of the feature, not of the array
+    b.offsets = wrong.data();
+    trc_ticket t = 0;
+    EXPECT_EQ(TRC_BAD_INPUT, trc_submit_keyed(s.get(), &b, &t, &s.error));
+    std::string says = "offset " + std::to_string(wrong[middle]) +
+                       " ends behind the feature's bags, which end at offset " +
+                       std::to_string(2 * f + 2);
+    EXPECT_NE(std::string::npos, std::string(s.error.message).find(says))
+        << s.error.message;
+    EXPECT_EQ(wrong[middle], s.error.value);
+    EXPECT_EQ(0, s.error.sample);
+    // As by feature: what nobody would use is refused.
+    b.offsets = offsets.data();
+    std::vector<float> weights(6, 1);
+    b.weights = weights.data();
+    EXPECT_EQ(TRC_BAD_ARGUMENT, trc_submit_keyed(s.get(), &b, &t, &s.error));
+    EXPECT_NE(nullptr, std::strstr(s.error.message, "no feature of model"))
+        << s.error.message;
+    EXPECT_EQ(0u, t);
+  }
 }
 
 TEST_F(KeyedTest, OneTensorNeedsPooledFeatures) {

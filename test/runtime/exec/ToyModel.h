@@ -141,7 +141,9 @@ public:
                   int mode = TRC_TRAIN, uint32_t flags = 0,
                   const char *from = nullptr, const char *initFrom = nullptr,
                   uint32_t threads = 2);
+  /// The session stays where it may be closed again.
   trc_status close();
+  void discard();
   trc_session *get() const { return session; }
   std::vector<std::string> logs;
 

@@ -114,8 +114,13 @@ void toy::Session::clear() {
 }
 
 toy::Session::~Session() {
-  if (session)
-    (void)trc_close(session, nullptr);
+  if (session && close() != TRC_OK)
+    discard();
+}
+
+void toy::Session::discard() {
+  (void)trc_discard(session, nullptr);
+  session = nullptr;
 }
 
 void toy::Session::onLog(void *user, int32_t, const char *line) {
@@ -155,9 +160,10 @@ trc_status toy::Session::open(const Artifact &artifact,
 
 trc_status toy::Session::close() {
   clear();
-  trc_session *s = session;
-  session = nullptr;
-  return trc_close(s, &error);
+  trc_status status = trc_close(session, &error);
+  if (status != TRC_NO_SPACE && status != TRC_IO && status != TRC_NO_MEMORY)
+    session = nullptr;
+  return status;
 }
 
 trc_model_info toy::Session::info() {

@@ -77,7 +77,16 @@ trc_status trc_open(const trc_open_options *o, trc_session **out,
   return TRC_OK;
 }
 
-trc_status trc_close(trc_session *s, trc_error *) {
+trc_status trc_close(trc_session *s, trc_error *error) {
+  if (control().failCloses > 0) {
+    --control().failCloses;
+    return Status(TRC_NO_SPACE, "the disk is full").fill(error);
+  }
+  delete s;
+  return TRC_OK;
+}
+
+trc_status trc_discard(trc_session *s, trc_error *) {
   delete s;
   return TRC_OK;
 }

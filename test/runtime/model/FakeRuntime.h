@@ -26,6 +26,7 @@ struct Control {
   std::vector<double> lrScales;
   std::vector<int64_t> checkpoints; // step of each
   bool failCheckpoints = false;
+  int failCloses = 0; // so many find no space and leave the session open
   int64_t releases = 0;
   int raiseAtStep = -1; // sends SIGINT to itself in that backward
 };

@@ -188,6 +188,18 @@ TEST_F(ModelMainTest, TrainingOutlivesAFailedCheckpoint) {
   EXPECT_EQ(o.out.find("\"event\":\"checkpoint\""), std::string::npos);
 }
 
+// A disk that is full for a moment at the very end.
+TEST_F(ModelMainTest, ACloseThatFindsNoSpaceIsTriedAgain) {
+  control().failCloses = 1;
+  Outcome o = run({"train", "--json"});
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_EQ(control().failCloses, 0);
+  EXPECT_NE(o.err.find("the disk is full; trying again in 1 s"),
+            std::string::npos)
+      << o.err;
+  EXPECT_EQ(o.event("end")["step"], 29);
+}
+
 TEST_F(ModelMainTest, StoppedAndResumedEqualsInOneGo) {
   ASSERT_EQ(run({"train", "--state", "a", "--steps", "20"}).code, 0);
   Outcome whole = run({"predict", "--state", "a"});

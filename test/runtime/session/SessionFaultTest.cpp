@@ -15,6 +15,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
 
 using namespace crash;
 using namespace toy;
@@ -117,6 +118,77 @@ TEST_F(SessionFault, AFailedCheckpointTakesItsBlobAlong) {
       << again.error.message;
   EXPECT_EQ(5, again.info().step);
   EXPECT_EQ("kept", blobOf(again));
+}
+
+// A close that cannot store the state loses nothing: it says what is at stake,
+// takes no more steps, and may be called again.
+TEST_F(SessionFault, ACloseThatFailedIsClosedAgain) {
+  struct Case {
+    const char *part; // of the names of files that cannot be written
+    int error;
+    trc_status status;
+  };
+  const Case cases[] = {{"index-", ENOSPC, TRC_NO_SPACE},
+                        {"closed-", ENOSPC, TRC_NO_SPACE},
+                        {"closed.json", ENOSPC, TRC_NO_SPACE},
+                        {"closed.json", EIO, TRC_IO}};
+  for (const Case &c : cases) {
+    SCOPED_TRACE(std::string(c.part) + " " + std::to_string(c.error));
+    World own;
+    own.simulate();
+    Session s;
+    ASSERT_EQ(TRC_OK, s.open(artifact, own.state())) << s.error.message;
+    ASSERT_EQ(TRC_OK, train(s, m, 2));
+    ASSERT_EQ(TRC_OK, checkpoint(s, "kept")) << s.error.message;
+    ASSERT_EQ(TRC_OK, train(s, m, 3));
+    auto rows = dumpAll(s);
+    own.failWritesTo(c.part, c.error);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(c.status, s.close());
+      EXPECT_NE(nullptr, std::strstr(s.error.message,
+                                     "steps 3 to 5 are not stored yet, the "
+                                     "state stands at step 2 (ckpt-2)"))
+          << s.error.message;
+      EXPECT_NE(nullptr, s.get());
+      EXPECT_EQ(TRC_CANCELLED, train(s, m, 1));
+      EXPECT_EQ(TRC_CANCELLED, checkpoint(s, "no"));
+      EXPECT_EQ("kept", blobOf(s));
+      EXPECT_EQ(5, s.info().step);
+      Session other; // the state is locked as before
+      EXPECT_EQ(TRC_LOCKED, other.open(artifact, own.state()));
+    }
+    own.failWritesTo("", 0);
+    ASSERT_EQ(TRC_OK, s.close()) << s.error.message;
+    EXPECT_EQ(nullptr, s.get());
+    Session again;
+    ASSERT_EQ(TRC_OK, again.open(artifact, own.state())) << again.error.message;
+    EXPECT_EQ(5, again.info().step);
+    EXPECT_EQ("kept", blobOf(again));
+    EXPECT_EQ(rows, dumpAll(again));
+  }
+}
+
+// Given up, it is the state of before, and free for others.
+TEST_F(SessionFault, ADiscardedSessionStoresNothing) {
+  world.simulate();
+  Session s;
+  ASSERT_EQ(TRC_OK, s.open(artifact, world.state())) << s.error.message;
+  world.failWritesTo("closed.json", ENOSPC);
+  ASSERT_EQ(TRC_OK, train(s, m, 1));
+  EXPECT_EQ(TRC_NO_SPACE, s.close());
+  EXPECT_NE(nullptr, std::strstr(s.error.message, "step 1 is not stored yet, "
+                                                  "the state has no root yet"))
+      << s.error.message;
+  s.discard();
+  world.failWritesTo("", 0);
+  ASSERT_EQ(TRC_OK, s.open(artifact, world.state())) << s.error.message;
+  EXPECT_EQ(0, s.info().step);
+  ASSERT_EQ(TRC_OK, train(s, m, 2));
+  ASSERT_EQ(TRC_OK, checkpoint(s, "kept"));
+  ASSERT_EQ(TRC_OK, train(s, m, 2));
+  s.discard(); // without a close before
+  ASSERT_EQ(TRC_OK, s.open(artifact, world.state())) << s.error.message;
+  EXPECT_EQ(2, s.info().step);
 }
 
 // A failed checkpoint must not unmake what a clean close left either.
@@ -272,7 +344,7 @@ TEST_F(SessionFault, LostWritesEndTheSessionAndSayWhere) {
     EXPECT_EQ(6, again.info().step);
     EXPECT_EQ("kept", blobOf(again));
     EXPECT_EQ(want, dumpAll(again));
-    ASSERT_EQ(TRC_OK, train(again, m, 6)) << again.error.message;
+    ASSERT_EQ(TRC_OK, train(again, m, 1)) << again.error.message;
     ASSERT_EQ(TRC_OK, again.close()) << again.error.message;
   }
 }
@@ -314,4 +386,65 @@ TEST_F(SessionFault, AFullFolderFailsTheCheckpointAlone) {
       EXPECT_EQ("new", blobOf(again));
       EXPECT_EQ(want, dumpAll(again));
     }
+}
+
+// Where cleaning's file of moves cannot be written, only cleaning waits: as
+// long as there is room training goes on, and no row of any root is lost.
+TEST_F(SessionFault, MovesThatCannotBeWrittenPutCleaningOff) {
+  m.space = 2.5; // so that it cleans
+  m.retained = 3;
+  Artifact small(m);
+  for (bool lifted : {true, false}) {
+    SCOPED_TRACE(lifted);
+    World own;
+    own.simulate();
+    Session s;
+    ASSERT_EQ(TRC_OK, s.open(small, own.state())) << s.error.message;
+    std::map<int64_t, std::vector<std::vector<std::vector<float>>>> rows;
+    trc_status status = TRC_OK;
+    int64_t failing = 0, most = 600;
+    std::string why;
+    while (status == TRC_OK && s.info().step < most) {
+      status = train(s, m, 1);
+      why = s.error.message;
+      int64_t step = s.info().step;
+      if (status == TRC_OK && step % 8 == 0) {
+        rows[step] = dumpAll(s);
+        status = checkpoint(s, "", 3);
+        if (failing && status == TRC_NO_SPACE)
+          status = TRC_OK; // it alone found no room
+      }
+      if (!failing && own.movesFiles() >= 2 && step % 8 == 3) {
+        own.failWritesTo("moves-", ENOSPC);
+        failing = step;
+      }
+      if (failing && lifted && step >= failing + 2)
+        own.failWritesTo("", 0);
+    }
+    ASSERT_GT(failing, 0) << "it must clean";
+    if (lifted) {
+      ASSERT_EQ(TRC_OK, status) << s.error.message;
+      EXPECT_LT(4u, own.movesFiles());
+      rows[s.info().step] = dumpAll(s);
+      ASSERT_EQ(TRC_OK, s.close()) << s.error.message;
+    } else {
+      EXPECT_EQ(TRC_NO_SPACE, status);
+      EXPECT_LE(failing + 1, s.info().step) << "there was room left";
+      for (const char *part : {"no free segment left", "moves-", "mend that"})
+        EXPECT_NE(std::string::npos, why.find(part)) << why;
+      EXPECT_EQ(TRC_POISONED, s.close());
+      own.failWritesTo("", 0);
+    }
+    for (const auto &name : trc::listFolder(own.state() + "/checkpoints")) {
+      Session at;
+      ASSERT_EQ(TRC_OK, at.open(small, own.state(), TRC_EVAL, 0, name.c_str()))
+          << at.error.message;
+      EXPECT_EQ(rows[at.info().step], dumpAll(at)) << name;
+    }
+    Session again;
+    ASSERT_EQ(TRC_OK, again.open(small, own.state())) << again.error.message;
+    EXPECT_EQ(rows[again.info().step], dumpAll(again));
+    ASSERT_EQ(TRC_OK, train(again, m, 6)) << again.error.message;
+    ASSERT_EQ(TRC_OK, again.close()) << again.error.message;
+  }
 }
