@@ -110,7 +110,7 @@ Result<Generated> generateWorkload(const GenerateOptions &options,
                                         "'; there are: " + names);
   if (!(options.scale > 0) || options.scale > 1000)
     return Status(TRC_BAD_ARGUMENT, "the scale is " +
-                                        std::to_string(options.scale) +
+                                        shortest(options.scale) +
                                         "; it must be above 0, at most 1000");
   std::error_code error;
   std::filesystem::create_directories(options.folder, error);
