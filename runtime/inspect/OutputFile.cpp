@@ -19,18 +19,19 @@ OutputFile::~OutputFile() { discard(); }
 
 void OutputFile::discard() {
   fd.reset();
-  if (!target.empty())
-    ::unlink(part().c_str());
+  unfinished.discard();
   target.clear();
 }
 
 OutputFile::OutputFile(OutputFile &&other) noexcept
-    : target(std::exchange(other.target, {})), fd(std::move(other.fd)) {}
+    : target(std::exchange(other.target, {})),
+      unfinished(std::move(other.unfinished)), fd(std::move(other.fd)) {}
 
 OutputFile &OutputFile::operator=(OutputFile &&other) noexcept {
   if (this != &other) {
     discard();
     target = std::exchange(other.target, {});
+    unfinished = std::move(other.unfinished);
     fd = std::move(other.fd);
   }
   return *this;
@@ -43,10 +44,18 @@ Result<OutputFile> OutputFile::create(const std::string &path, uint64_t bytes) {
                   "'" + path + "' is there and no plain file; name another");
   OutputFile file;
   std::string part = path + ".part";
+  if (::stat(part.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
+    return Status(TRC_BAD_ARGUMENT, "'" + part +
+                                        "', the name until it is finished, is "
+                                        "there and no plain file");
+  file.unfinished = Unfinished(part);
   file.fd =
       Fd(::open(part.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file.fd.open())
-    return Status::ioError("cannot create", part, errno);
+  if (!file.fd.open()) {
+    int err = errno;
+    file.unfinished.keep(); // it is not there
+    return Status::ioError("cannot create", part, err);
+  }
   file.target = path;
   if (bytes && ::fallocate(file.fd.get(), 0, 0, static_cast<off_t>(bytes))) {
     int err = errno;
@@ -84,6 +93,7 @@ Status OutputFile::close() {
 Status OutputFile::publish() {
   if (::rename(part().c_str(), target.c_str()) != 0)
     return Status::ioError("cannot rename", part(), errno);
+  unfinished.keep();
   std::string folder = folderOf(target);
   target.clear();
   return syncFolder(folder);
