@@ -81,9 +81,38 @@ TEST(Machine, RefusesWhatItDoesNotKnow) {
             "m.yaml: cpu.coers: unknown key");
   EXPECT_EQ(errorOf("{terrace_machine: 1, tiers: {ssd: {}}}"),
             "m.yaml: tiers.ssd: unknown kind; there are hbm, dram, pmem, nvme");
-  EXPECT_EQ(errorOf("{terrace_machine: 1, tiers: {nvme: {read_gbps: 0}}}"),
-            "m.yaml: tiers.nvme.read_gbps: expected a number from 1e-9 to 1e15");
+  EXPECT_EQ(
+      errorOf("{terrace_machine: 1, tiers: {nvme: {read_gbps: 0}}}"),
+      "m.yaml: tiers.nvme.read_gbps: expected a number from 1e-9 to 1e15");
   EXPECT_NE(errorOf("terrace_machine: [1").find("m.yaml:"), std::string::npos);
+}
+
+TEST(Machine, RefusesHostileNumbersWithTheirKey) {
+  for (const char *value : {"-1", "0", "nan", "inf", "-inf", "1e-300", "1e300",
+                            "18446744073709551616", "x", "[]"}) {
+    for (const char *key : {"queue_depth", "process_bytes", "exchange_gbps"})
+      EXPECT_EQ(errorOf("{terrace_machine: 1, " + std::string(key) + ": " +
+                        value + "}")
+                    .find("m.yaml: " + std::string(key) + ": expected"),
+                0u)
+          << key << ": " << value;
+    for (const char *key : {"latency_us", "granule", "write_gbps"})
+      EXPECT_NE(errorOf("{terrace_machine: 1, tiers: {nvme: {" +
+                        std::string(key) + ": " + value + "}}}"),
+                "")
+          << key << ": " << value;
+    EXPECT_NE(errorOf("{terrace_machine: 1, tiers: {nvme: {read_iops: {8: " +
+                      std::string(value) + "}}}}"),
+              "")
+        << value;
+  }
+}
+
+TEST(YamlToJson, RefusesDeepNesting) {
+  std::string deep = std::string(5000, '[') + std::string(5000, ']');
+  llvm::Expected<llvm::json::Value> v = yamlToJson(deep, "t");
+  ASSERT_FALSE(bool(v));
+  EXPECT_NE(llvm::toString(v.takeError()).find("nested"), std::string::npos);
 }
 
 TEST(YamlToJson, TypesPlainScalarsAndKeepsQuotedText) {
