@@ -9,15 +9,21 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/Link.h"
 
+#include "runtime/core/Output.h"
+
 #include "lld/Common/Driver.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cerrno>
+#include <fcntl.h>
 #include <mutex>
+#include <poll.h>
+#include <thread>
+#include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
 
@@ -93,21 +99,78 @@ Expected<std::vector<std::string>> terrace::codegen::findRuntimeArchives() {
 }
 
 namespace {
-/// Temporary objects and output, removed whatever happens.
+/// Temporary objects, removed whatever happens, and the command line.
 class LinkJob {
 public:
-  explicit LinkJob(StringRef output) : output(output.str()) {}
-  ~LinkJob() {
-    for (const std::string &path : temporaries)
-      (void)sys::fs::remove(path);
-  }
+  explicit LinkJob(StringRef output, unsigned mode)
+      : output(output.str()), mode(mode) {}
   Error addObjects(ArrayRef<ObjectCode> objects);
   void add(const Twine &argument) { arguments.push_back(argument.str()); }
   Error run();
 
 private:
+  Error link(std::string &linked);
+
   std::string output;
-  std::vector<std::string> arguments, temporaries;
+  unsigned mode;
+  std::vector<std::string> arguments;
+  std::vector<trc::Unfinished> temporaries;
+};
+
+/// A pipe whose contents a thread collects. lld maps its output file into
+/// memory, where a full disk is a SIGBUS, or writes it and aborts when that
+/// fails; what is no plain file it makes in memory and writes in one go, and a
+/// pipe takes all that fits into memory.
+class Collector {
+public:
+  Collector() = default;
+  Collector(const Collector &) = delete;
+  ~Collector() {
+    (void)finish();
+    for (int fd : {ends[0], ends[1], stop[0], stop[1]})
+      if (fd >= 0)
+        ::close(fd);
+  }
+  std::error_code start() {
+    if (::pipe2(ends, O_CLOEXEC) != 0 || ::pipe2(stop, O_CLOEXEC) != 0)
+      return std::error_code(errno, std::generic_category());
+    thread = std::thread([this] { collect(); });
+    return {};
+  }
+  std::string path() const {
+    return "/proc/self/fd/" + std::to_string(ends[1]);
+  }
+  /// All that was written until now; a writer that forgot to close is no
+  /// reason to wait.
+  std::string finish() {
+    if (thread.joinable()) {
+      ::close(stop[1]);
+      stop[1] = -1;
+      thread.join();
+    }
+    return std::move(bytes);
+  }
+
+private:
+  void collect() {
+    std::vector<char> piece(size_t(1) << 16);
+    pollfd waits[2] = {{ends[0], POLLIN, 0}, {stop[0], POLLIN, 0}};
+    while (true) {
+      if (::poll(waits, 2, -1) < 0 && errno != EINTR)
+        return;
+      if (waits[0].revents & POLLIN) {
+        ssize_t n = ::read(ends[0], piece.data(), piece.size());
+        if (n > 0)
+          bytes.append(piece.data(), size_t(n));
+      } else if (waits[1].revents) {
+        return;
+      }
+    }
+  }
+
+  int ends[2] = {-1, -1}, stop[2] = {-1, -1};
+  std::thread thread;
+  std::string bytes;
 };
 } // namespace
 
@@ -118,7 +181,7 @@ Error LinkJob::addObjects(ArrayRef<ObjectCode> objects) {
     if (std::error_code error =
             sys::fs::createTemporaryFile("terrace", "o", fd, path))
       return ioError("create the temporary file", path, error);
-    temporaries.push_back(path.str().str());
+    temporaries.emplace_back(path.str().str());
     add(path);
     raw_fd_ostream stream(fd, /*shouldClose=*/true);
     stream.write(object.data(), object.size());
@@ -139,15 +202,12 @@ static std::string firstError(StringRef text) {
   return line.empty() ? "the linker failed" : line.str();
 }
 
-Error LinkJob::run() {
-  // Beside the output, so that the rename at the end is atomic.
-  SmallString<128> temporary;
-  if (std::error_code error =
-          sys::fs::createUniqueFile(output + ".%%%%%%%%.tmp", temporary))
-    return ioError("write", output, error);
-  temporaries.push_back(temporary.str().str());
+Error LinkJob::link(std::string &linked) {
+  Collector collector;
+  if (std::error_code error = collector.start())
+    return ioError("make a pipe for", output, error);
   add("-o");
-  add(temporary);
+  add(collector.path());
   std::vector<const char *> line{"ld.lld"};
   for (const std::string &argument : arguments)
     line.push_back(argument.c_str());
@@ -155,21 +215,30 @@ Error LinkJob::run() {
   static std::mutex mutex; // lld's state is global
   static bool usable = true;
   std::string out, err;
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (!usable)
-      return createStringError("cannot link '" + output +
-                               "': an earlier link crashed in this process");
-    raw_string_ostream outStream(out), errStream(err);
-    lld::Result result =
-        lld::lldMain(line, outStream, errStream, {{lld::Gnu, &lld::elf::link}});
-    usable = result.canRunAgain;
-    if (result.retCode != 0)
-      return createStringError("cannot link '" + output +
-                               "': " + firstError(err));
-  }
-  if (std::error_code error = sys::fs::rename(temporary, output))
-    return ioError("write", output, error);
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!usable)
+    return createStringError("cannot link '" + output +
+                             "': an earlier link crashed in this process");
+  raw_string_ostream outStream(out), errStream(err);
+  lld::Result result =
+      lld::lldMain(line, outStream, errStream, {{lld::Gnu, &lld::elf::link}});
+  usable = result.canRunAgain;
+  if (result.retCode != 0)
+    return createStringError("cannot link '" + output +
+                             "': " + firstError(err));
+  linked = collector.finish();
+  return Error::success();
+}
+
+Error LinkJob::run() {
+  std::string linked;
+  if (Error error = link(linked))
+    return error;
+  if (linked.empty())
+    return createStringError("cannot link '" + output +
+                             "': the linker wrote nothing; is /proc mounted?");
+  if (trc::Status s = trc::writeOutput(output, linked, mode); !s.ok())
+    return createStringError(s.message());
   return Error::success();
 }
 
@@ -195,7 +264,7 @@ Error terrace::codegen::linkExecutable(ArrayRef<ObjectCode> objects,
       {"libc.so.6", "libc6"},           {"libc_nonshared.a", "libc6-dev"}};
   constexpr StringRef loader = "/lib64/ld-linux-x86-64.so.2";
 
-  LinkJob job(output);
+  LinkJob job(output, 0777);
   auto addFile = [&](const File &file) -> Error {
     auto path = findSystemFile(file.name, file.package);
     if (!path)
@@ -235,7 +304,7 @@ Error terrace::codegen::linkExecutable(ArrayRef<ObjectCode> objects,
 
 Error terrace::codegen::linkLibrary(ArrayRef<ObjectCode> objects,
                                     StringRef output) {
-  LinkJob job(output);
+  LinkJob job(output, 0777);
   addCommonFlags(job);
   job.add("-shared");
   if (Error error = job.addObjects(objects))
@@ -245,7 +314,7 @@ Error terrace::codegen::linkLibrary(ArrayRef<ObjectCode> objects,
 
 Error terrace::codegen::linkRelocatable(ArrayRef<ObjectCode> objects,
                                         StringRef output, bool aarch64) {
-  LinkJob job(output);
+  LinkJob job(output, 0666);
   for (const char *flag : {"-m", aarch64 ? "aarch64linux" : "elf_x86_64",
                            "--build-id=none", "--no-color-diagnostics", "-r"})
     job.add(flag);

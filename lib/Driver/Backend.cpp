@@ -101,6 +101,12 @@ bool Backend::link(llvm::ArrayRef<codegen::ObjectCode> objects) {
   std::string output = options.output.empty()
                            ? *frontend.spec().model + suffix.str()
                            : options.output;
+  if (!frontend.checkOutput(output))
+    return false;
+  llvm::SmallString<128> header(output);
+  llvm::sys::path::replace_extension(header, ".h");
+  if (options.emit == Emit::Lib && !frontend.checkOutput(header.c_str()))
+    return false;
   if (options.emit == Emit::Exe) {
     auto archives = codegen::findRuntimeArchives();
     if (!archives)
@@ -117,8 +123,6 @@ bool Backend::link(llvm::ArrayRef<codegen::ObjectCode> objects) {
   result.files.push_back(output);
   if (options.emit != Emit::Lib)
     return true;
-  llvm::SmallString<128> header(output);
-  llvm::sys::path::replace_extension(header, ".h");
   return frontend.writeFile(
       header.c_str(),
       libraryHeader(frontend.spec(), llvm::sys::path::filename(header)));

@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "Driver/Dump.h"
 
+#include "runtime/core/Output.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassInstrumentation.h"
@@ -86,17 +88,12 @@ void Dump::write(llvm::StringRef stage, mlir::Operation *module) {
   if (number.size() < 2)
     number = "0" + number;
   llvm::sys::path::append(path, number + "-" + stage + ".mlir");
-  std::error_code ec;
-  llvm::raw_fd_ostream os(path, ec);
-  if (!ec) {
-    module->print(os);
-    os << "\n";
-    os.flush();
-    ec = os.error();
-    os.clear_error();
-  }
-  if (ec)
-    failure = (path + ": " + ec.message()).str();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module->print(os);
+  os << "\n";
+  if (trc::Status s = trc::writeOutput(path.c_str(), text); !s.ok())
+    failure = s.message();
   else
     written.push_back(path.str().str());
 }

@@ -10,12 +10,14 @@
 #include "Reference/Flatten.h"
 #include "Transforms/Emb/EmbPasses.h"
 #include "dialects/plan/Plan.h"
+#include "runtime/core/Output.h"
 
 #include "mlir/Pass/PassManager.h"
 
 #include "llvm/Support/FileSystem.h"
 
 #include <chrono>
+#include <glob.h>
 
 namespace terrace::driver {
 
@@ -75,16 +77,42 @@ bool Frontend::emitText(std::string text) {
 }
 
 bool Frontend::writeFile(const std::string &path, llvm::StringRef text) {
-  llvm::Error error =
-      llvm::writeToOutput(path, [&](llvm::raw_ostream &os) -> llvm::Error {
-        os << text;
-        return llvm::Error::success();
-      });
-  if (error)
-    return fail(Outcome::Environment, "cannot write '" + path + "': " +
-                                          llvm::toString(std::move(error)));
+  if (!checkOutput(path))
+    return false;
+  if (trc::Status s = trc::writeOutput(path, text); !s.ok())
+    return fail(Outcome::Environment, s.message());
   result.files.push_back(path);
   return true;
+}
+
+/// The files that globs match now.
+static void addMatches(llvm::ArrayRef<spec::Str> patterns,
+                       std::vector<std::string> &files) {
+  for (const spec::Str &pattern : patterns) {
+    glob_t found = {};
+    if (::glob(pattern->c_str(), 0, nullptr, &found) == 0)
+      files.insert(files.end(), found.gl_pathv,
+                   found.gl_pathv + found.gl_pathc);
+    ::globfree(&found);
+  }
+}
+
+bool Frontend::checkOutput(const std::string &path) {
+  std::vector<std::string> inputs{options.input.modelFile,
+                                  options.input.nodeFile, options.planFile,
+                                  options.profileFile};
+  if (parsed) {
+    // Relative to where the command runs, as an executable made here reads it.
+    if (parsed->data) {
+      addMatches(parsed->data->paths, inputs);
+      if (parsed->data->eval)
+        addMatches(parsed->data->eval->paths, inputs);
+    }
+    if (parsed->machine)
+      inputs.push_back(spec::machinePath(*parsed));
+  }
+  trc::Status s = trc::refuseInput(path, inputs);
+  return s.ok() || fail(Outcome::Usage, s.message());
 }
 
 /// The first place in a file or a `--set` that a location names.
@@ -138,11 +166,14 @@ void Frontend::onDiagnostic(mlir::Diagnostic &diagnostic) {
 
 bool Frontend::parse() {
   stage("spec");
+  // Before anything is opened; files that the spec names are known later.
+  if (!options.output.empty() && !checkOutput(options.output))
+    return false;
   parsed = spec::parseSpec(options.input, result.diagnostics);
   if (!parsed)
     return fail(result.diagnostics.hasEnvironmentErrors() ? Outcome::Environment
                                                           : Outcome::Error);
-  return true;
+  return options.output.empty() || checkOutput(options.output);
 }
 
 void Frontend::makeServing() { parsed = spec::forServing(*parsed); }

@@ -50,6 +50,9 @@ public:
   bool emitText(std::string text);
   /// Through a temporary file; notes it in `result.files`.
   bool writeFile(const std::string &path, llvm::StringRef text);
+  /// A usage error where `path` is a file that this compilation reads, or that
+  /// the model will.
+  bool checkOutput(const std::string &path);
 
   /// Starts a stage: progress and times.
   void stage(llvm::StringRef name);

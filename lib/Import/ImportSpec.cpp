@@ -11,8 +11,6 @@
 
 #include "dialects/emb/Emb.h"
 
-#include "llvm/Support/Path.h"
-
 using namespace mlir;
 using namespace terrace;
 
@@ -124,16 +122,7 @@ DictionaryAttr Importer::pins() const {
   if (spec.target.device.value == spec::Device::Gpu)
     entries.push_back(named("device", str("gpu")));
   if (spec.machine) {
-    // Relative to the file that names it.
-    llvm::SmallString<128> path(spec.machine->value);
-    if (llvm::sys::path::is_relative(path) && spec.machine->loc.isValid() &&
-        spec.machine->loc.file < spec.sources.size() &&
-        !spec.sources[spec.machine->loc.file].isOption) {
-      path = llvm::sys::path::parent_path(
-          spec.sources[spec.machine->loc.file].name);
-      llvm::sys::path::append(path, spec.machine->value);
-    }
-    entries.push_back(named("machine", str(path)));
+    entries.push_back(named("machine", str(spec::machinePath(spec))));
     entries.push_back(named("machine_loc", loc(spec.machine->loc)));
   }
   if (options.profile && !options.profile->origin.empty()) {

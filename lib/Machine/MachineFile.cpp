@@ -59,8 +59,9 @@ struct Reader {
 
   bool number(const json::Value &value, const Twine &where, double &out) {
     std::optional<double> v = value.getAsNumber();
-    if (!v || !std::isfinite(*v) || *v <= 0) {
-      fail(where, "expected a number above 0");
+    // Seconds and bytes that are computed with these stay finite.
+    if (!v || !(*v >= 1e-9) || *v > 1e15) {
+      fail(where, "expected a number from 1e-9 to 1e15");
       return false;
     }
     out = *v;
@@ -69,8 +70,8 @@ struct Reader {
 
   bool integer(const json::Value &value, const Twine &where, int64_t &out) {
     std::optional<int64_t> v = value.getAsInteger();
-    if (!v || *v <= 0) {
-      fail(where, "expected a whole number above 0");
+    if (!v || *v <= 0 || *v > int64_t(1) << 40) {
+      fail(where, "expected a whole number from 1 to 2^40");
       return false;
     }
     out = *v;

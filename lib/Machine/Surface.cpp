@@ -47,8 +47,9 @@ std::string readNumbers(const json::Value *value, const Twine &key,
   out.clear();
   for (size_t i = 0; i < list->size(); ++i) {
     std::optional<double> v = (*list)[i].getAsNumber();
-    if (!v || !std::isfinite(*v) || *v <= 0)
-      return (key + "[" + Twine(i) + "]: expected a number above 0").str();
+    if (!v || !(*v >= 1e-9) || *v > 1e15)
+      return (key + "[" + Twine(i) + "]: expected a number from 1e-9 to 1e15")
+          .str();
     out.push_back(*v);
   }
   return "";

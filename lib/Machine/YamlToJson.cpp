@@ -63,9 +63,14 @@ struct Converter {
     return text.str();
   }
 
-  json::Value convert(yaml::Node *node) {
+  json::Value convert(yaml::Node *node, unsigned depth = 0) {
     if (!node || !error.empty())
       return nullptr;
+    // Neither a machine nor a decision; and this walk is recursive.
+    if (depth > 32) {
+      fail(node, "nested more than 32 levels deep");
+      return nullptr;
+    }
     if (auto *s = dyn_cast<yaml::ScalarNode>(node))
       return scalar(s);
     if (auto *s = dyn_cast<yaml::BlockScalarNode>(node))
@@ -73,7 +78,7 @@ struct Converter {
     if (auto *s = dyn_cast<yaml::SequenceNode>(node)) {
       json::Array array;
       for (yaml::Node &item : *s)
-        array.push_back(convert(&item));
+        array.push_back(convert(&item, depth + 1));
       return array;
     }
     if (auto *m = dyn_cast<yaml::MappingNode>(node)) {
@@ -87,7 +92,7 @@ struct Converter {
         }
         SmallString<32> storage;
         std::string text = json::fixUTF8(key->getValue(storage));
-        json::Value value = convert(pair.getValue());
+        json::Value value = convert(pair.getValue(), depth + 1);
         if (!object.try_emplace(text, std::move(value)).second)
           fail(key, "'" + text + "' is given twice");
       }

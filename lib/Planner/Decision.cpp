@@ -93,7 +93,7 @@ struct Reader {
             return false;
           std::optional<int64_t> rows = cache.second.getAsInteger();
           if (!rows || *rows < 0)
-            return fail(where + ": rows to retain are a whole number");
+            return fail(where + ": rows to retain are a whole number from 0");
           c.retained = std::min(*rows, problem.tables[t].rows);
           d.caches.push_back(c);
         }

@@ -7,8 +7,10 @@
 
 #include "Machine/YamlToJson.h"
 
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <cmath>
@@ -28,6 +30,23 @@ const Stats *find(const std::vector<Stats> &list, StringRef name) {
   return nullptr;
 }
 
+constexpr double mostMean = 1e18;
+constexpr int64_t mostCount = int64_t(1) << 53;
+
+std::string shown(const json::Value &value) {
+  if (std::optional<double> number = value.getAsNumber()) {
+    llvm::SmallString<32> text; // JSON has no words for all of them
+    llvm::raw_svector_ostream(text) << *number;
+    return text.str().str();
+  }
+  if (std::optional<StringRef> text = value.getAsString())
+    return ("'" + text->take_front(60) + "'").str();
+  return value.getAsArray()    ? "a list"
+         : value.getAsObject() ? "a map"
+         : value.getAsNull()   ? "nothing"
+                               : "true or false";
+}
+
 /// Reads one entry; unknown keys are ignored, since a newer profiler may
 /// measure more, but a known key of the wrong type is an error.
 struct Reader {
@@ -44,16 +63,43 @@ struct Reader {
     if (!v || v->getAsNull())
       return;
     std::optional<double> n = v->getAsNumber();
-    if (!n || !std::isfinite(*n) || *n < 0)
-      return fail(where + "." + key, "expected a number that is not negative");
+    // Larger ones belong to no batch, and products of them stay finite.
+    if (!n || !(*n >= 0) || *n > mostMean)
+      return fail(where + "." + key,
+                  "expected a number from 0 to 1e18, found " + shown(*v));
     out = *n;
   }
 
   void integer(const json::Object &o, StringRef key, const Twine &where,
                int64_t &out) {
-    double n = double(out);
-    number(o, key, where, n);
-    out = int64_t(n);
+    const json::Value *v = o.get(key);
+    if (v && !v->getAsNull())
+      count(*v, where + "." + key, out);
+  }
+
+  /// A profiler may write 3.0; beyond 2^53 that would not be exact.
+  bool count(const json::Value &v, const Twine &where, int64_t &out,
+             int64_t low = 0) {
+    std::optional<double> n = v.getAsNumber();
+    if (!n || !(*n >= double(low)) || *n > double(mostCount) ||
+        *n != std::floor(*n)) {
+      fail(where, "expected a whole number from " + Twine(low) +
+                      " to 2^53, found " + shown(v));
+      return false;
+    }
+    out = int64_t(*n);
+    return true;
+  }
+
+  /// A list, or nothing where the key is absent.
+  const json::Array *array(const json::Object &o, StringRef key,
+                           const Twine &where) {
+    const json::Value *v = o.get(key);
+    if (!v || v->getAsNull())
+      return nullptr;
+    if (!v->getAsArray())
+      fail(where + "." + key, "expected a list, found " + shown(*v));
+    return v->getAsArray();
   }
 
   Stats stats(const json::Object &o, StringRef name, const Twine &where) {
@@ -69,26 +115,31 @@ struct Reader {
     number(o, "unique_bag_ids", where, s.uniqueBagIds);
     number(o, "samples_per_session", where, s.samplesPerSession);
     number(o, "unchanged", where, s.unchanged);
+    if (s.unchanged > 1)
+      fail(where + ".unchanged", "expected a share from 0 to 1");
     integer(o, "distinct_ids", where, s.distinctIds);
     integer(o, "cold", where, s.cold);
-    if (const json::Array *reuse = o.getArray("reuse"))
+    if (const json::Array *reuse = array(o, "reuse", where))
       for (const json::Value &v : *reuse)
-        s.reuse.push_back(v.getAsInteger().value_or(0));
-    const json::Array *rows = o.getArray("cache_rows");
-    const json::Array *ratio = o.getArray("miss_ratio");
+        count(v, where + ".reuse", s.reuse.emplace_back());
+    const json::Array *rows = array(o, "cache_rows", where);
+    const json::Array *ratio = array(o, "miss_ratio", where);
     if (rows && ratio) {
       if (rows->size() != ratio->size())
         fail(where, "cache_rows and miss_ratio differ in length");
       for (size_t i = 0; i < std::min(rows->size(), ratio->size()); ++i) {
-        std::optional<int64_t> r = (*rows)[i].getAsInteger();
+        int64_t r = 0;
+        if (!count((*rows)[i], where + ".cache_rows", r, 1))
+          break;
         std::optional<double> m = (*ratio)[i].getAsNumber();
-        if (!r || !m || *r <= 0 || *m < 0 || *m > 1 ||
-            (!s.missCurve.empty() && *r <= s.missCurve.back().first)) {
+        if (!m || !(*m >= 0 && *m <= 1) ||
+            (!s.missCurve.empty() && r <= s.missCurve.back().first)) {
           fail(where, "the miss-ratio curve needs rising rows above 0 and "
-                      "ratios from 0 to 1");
+                      "ratios from 0 to 1, found " +
+                          Twine(r) + ": " + shown((*ratio)[i]));
           break;
         }
-        s.missCurve.emplace_back(*r, *m);
+        s.missCurve.emplace_back(r, *m);
       }
     }
     return s;

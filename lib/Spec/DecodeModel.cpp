@@ -36,7 +36,8 @@ const llvm::StringRef featureDefaults[] = {"column",   "table",    "type",
                                            "pooling",  "weights",  "max_ids",
                                            "mean_ids", "overflow", "dedup"};
 
-constexpr int64_t maxRows = int64_t(1) << 48;
+// As the IR and the artifact have it.
+constexpr int64_t maxRows = int64_t(1) << 40;
 constexpr int64_t maxIdsOfBag = int64_t(1) << 31;
 
 class ModelDecoder {

@@ -29,6 +29,7 @@ public:
   void executable();
 
 private:
+  void sizes();
   void table(const Table &table);
   void quantized(const Table &table, const std::string &path);
   /// One message for one place in the file, though `count` made many tables.
@@ -42,11 +43,49 @@ private:
   std::set<std::tuple<unsigned, unsigned, unsigned>> seen;
 };
 
+/// Each number is within its range; here is what their products take. The
+/// planner computes with 64 bits, and with factors for the space of stores and
+/// for batches in flight: together they stay below 2^63.
+void Check::sizes() {
+  const double most = 0x1p53; // 8 PiB
+  // A record with three states of the optimizer, and what is kept about it.
+  auto rowBytes = [](const Table &t) { return 16.0 * double(t.dim) + 64; };
+  double all = 0;
+  for (const Table &t : spec.tables) {
+    all += double(t.rows) * rowBytes(t);
+    if (all > most) {
+      error(at(t.rows.loc, t.loc),
+            "tables." + *t.name +
+                ".rows: up to this table the rows and their "
+                "optimizer state may take more than 8 PiB, which is the most; "
+                "lower rows or dim (or count)");
+      break;
+    }
+  }
+  all = 0;
+  for (const Feature &f : spec.features) {
+    const Table &table = spec.tables[f.table];
+    double ids = std::min(double(spec.batch.size) * double(f.maxIds),
+                          double(spec.batch.maxIds));
+    all +=
+        ids * rowBytes(table) + double(spec.batch.size) * 8 * double(table.dim);
+    if (all > most) {
+      error(at(f.maxIds.loc, f.loc),
+            "features." + *f.name +
+                ".max_ids: up to this feature the rows of "
+                "one batch may take more than 8 PiB, which is the most; lower "
+                "max_ids or batch.size, or give batch.max_ids");
+      break;
+    }
+  }
+}
+
 void Check::plannable() {
   // Without `memory` one tier without bound is implied.
   if (spec.nodeOnly)
     error({0, 1, 1}, "this file describes a node, not a model: compile a model "
                      "with --node FILE");
+  sizes();
 }
 
 void Check::table(const Table &t) {

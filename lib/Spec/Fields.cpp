@@ -163,7 +163,7 @@ bool readReal(Reading &reading, const Yaml &node, llvm::StringRef path,
     allowed +=
         (range.openLow ? " above " : ", at least ") + printReal(range.low);
   if (range.high < most)
-    allowed += (range.low > -most ? " and " : "") +
+    allowed += (range.low > -most ? " and" : "") +
                std::string(range.openHigh ? " below " : " at most ") +
                printReal(range.high);
   if (!node.isScalar() || !parseReal(node.text, value) || value < range.low ||

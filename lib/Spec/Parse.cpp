@@ -67,7 +67,6 @@ std::optional<Spec> resolve(Yaml root, llvm::StringRef fileName,
                             Diagnostics &diagnostics) {
   Reading reading{diagnostics};
   Spec spec;
-  checkVersion(reading, root);
   if (node) {
     checkVersion(reading, *node);
     mergeNode(root, *node, diagnostics);
@@ -75,6 +74,8 @@ std::optional<Spec> resolve(Yaml root, llvm::StringRef fileName,
   bool editsGood = true;
   for (const std::string &edit : edits)
     editsGood &= applyEdit(root, edit, diagnostics);
+  // A node file has a version of its own: the merge took it over.
+  checkVersion(reading, root);
 
   bool hasModelKey = false, hasNodeKey = false;
   for (const YamlEntry &entry : root.entries) {
@@ -163,6 +164,18 @@ const Tier *Spec::tier(llvm::StringRef name) const {
     if (*tier.name == name)
       return &tier;
   return nullptr;
+}
+
+std::string machinePath(const Spec &spec) {
+  const Str &file = *spec.machine;
+  llvm::SmallString<128> path(file.value);
+  if (llvm::sys::path::is_relative(path) && file.loc.isValid() &&
+      file.loc.file < spec.sources.size() &&
+      !spec.sources[file.loc.file].isOption) {
+    path = llvm::sys::path::parent_path(spec.sources[file.loc.file].name);
+    llvm::sys::path::append(path, file.value);
+  }
+  return path.str().str();
 }
 
 int Spec::tableIndex(llvm::StringRef name) const {

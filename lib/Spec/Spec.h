@@ -341,6 +341,10 @@ std::string printSpec(const Spec &spec);
 /// state, no training step. What it locates is where `spec` has it.
 Spec forServing(const Spec &spec);
 
+/// The file of `machine`, which must be given: relative to the file that names
+/// it, or of a --set to where the command runs.
+std::string machinePath(const Spec &spec);
+
 /// For stages that decide a plan (decision, explain and all after them).
 bool checkPlannable(const Spec &spec, Diagnostics &diagnostics);
 /// For stages that make code (obj, lib, exe): what cannot run yet is a located

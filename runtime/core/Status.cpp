@@ -11,10 +11,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <cstring>
 
 using namespace trc;
+
+template <typename T> static std::string fewestDigits(T value) {
+  char text[64]; // the longest double takes 24
+  return std::string(text, std::to_chars(text, text + sizeof(text), value).ptr);
+}
+std::string trc::shortest(double value) { return fewestDigits(value); }
+std::string trc::shortest(float value) { return fewestDigits(value); }
 
 Status Status::ioError(const std::string &what, const std::string &path,
                        int err) {

@@ -61,6 +61,10 @@ private:
   std::unique_ptr<Detail> detail;
 };
 
+/// For messages: the fewest digits that read back to the same number.
+std::string shortest(double value);
+std::string shortest(float value);
+
 /// A value or a failed Status.
 template <typename T> class [[nodiscard]] Result {
 public:

@@ -65,19 +65,6 @@ const std::vector<Entry> &entries() {
   return table;
 }
 
-Status writeFile(const std::string &path, const std::string &text) {
-  FILE *f = std::fopen(path.c_str(), "we");
-  if (!f)
-    return Status::ioError("cannot write", path, errno);
-  bool ok = std::fwrite(text.data(), 1, text.size(), f) == text.size();
-  int err = errno;
-  if (std::fclose(f) != 0 && ok) {
-    ok = false;
-    err = errno;
-  }
-  return ok ? Status() : Status::ioError("cannot write", path, err);
-}
-
 } // namespace
 
 const std::vector<Workload> &workloads() {
@@ -109,9 +96,10 @@ Result<Generated> generateWorkload(const GenerateOptions &options,
     return Status(TRC_BAD_ARGUMENT, "no workload '" + options.workload +
                                         "'; there are: " + names);
   if (!(options.scale > 0) || options.scale > 1000)
-    return Status(TRC_BAD_ARGUMENT, "the scale is " +
-                                        std::to_string(options.scale) +
+    return Status(TRC_BAD_ARGUMENT, "the scale is " + shortest(options.scale) +
                                         "; it must be above 0, at most 1000");
+  if (options.folder.empty())
+    return Status(TRC_BAD_ARGUMENT, "the folder for the files has no name");
   std::error_code error;
   std::filesystem::create_directories(options.folder, error);
   if (error)
@@ -141,8 +129,8 @@ Result<Generated> generateWorkload(const GenerateOptions &options,
   for (const Statistic &s : result.statistics)
     j["statistics"].push_back(
         {{"name", s.name}, {"target", s.target}, {"achieved", s.achieved}});
-  TRC_RETURN_IF_ERROR(writeFile(result.specFile, g.spec));
-  TRC_RETURN_IF_ERROR(writeFile(result.statisticsFile, j.dump(1) + "\n"));
+  TRC_RETURN_IF_ERROR(writeOutput(result.specFile, g.spec));
+  TRC_RETURN_IF_ERROR(writeOutput(result.statisticsFile, j.dump(1) + "\n"));
   return result;
 }
 

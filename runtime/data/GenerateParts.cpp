@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <numeric>
 #include <zlib.h>
 
@@ -25,11 +26,15 @@ TableWriter::~TableWriter() {
 
 Status TableWriter::open() {
   bool packed = path.size() > 3 && path.compare(path.size() - 3, 3, ".gz") == 0;
+  unfinished = Unfinished(part());
   errno = 0;
   // "T" writes plain bytes through the same calls.
-  gz = gzopen(path.c_str(), packed ? "wb1" : "wbT");
-  if (!gz)
-    return Status::ioError("cannot write", path, errno ? errno : ENOMEM);
+  gz = gzopen(part().c_str(), packed ? "wb1" : "wbT");
+  if (!gz) {
+    int err = errno ? errno : ENOMEM;
+    unfinished.keep(); // it is not there
+    return Status::ioError("cannot write", path, err);
+  }
   return Status();
 }
 
@@ -87,6 +92,9 @@ Status TableWriter::finish() {
                            rc == Z_ERRNO ? errno
                            : err         ? err
                                          : EIO);
+  if (std::rename(part().c_str(), path.c_str()) != 0)
+    return Status::ioError("cannot write", path, errno);
+  unfinished.keep();
   return Status();
 }
 

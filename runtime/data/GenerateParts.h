@@ -11,6 +11,7 @@
 #define TERRACE_RUNTIME_DATA_GENERATEPARTS_H
 
 #include "runtime/core/Hash.h"
+#include "runtime/core/Output.h"
 #include "runtime/data/Generate.h"
 
 #include <cstdint>
@@ -19,7 +20,8 @@
 
 namespace trc::data {
 
-/// Appends rows to a file; errors show at finish(). Ends in ".gz": gzip.
+/// Appends rows to a file, which has a name of its own until finish(), where
+/// errors show. Ends in ".gz": gzip.
 class TableWriter {
 public:
   explicit TableWriter(std::string path);
@@ -38,9 +40,11 @@ public:
 
 private:
   void separate();
+  std::string part() const { return path + ".part"; }
   void flush();
 
   std::string path, buffer;
+  Unfinished unfinished;
   void *gz = nullptr; // gzFile
   bool first = true, failed = false;
   int64_t count = -1; // the header is no row

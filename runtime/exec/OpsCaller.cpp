@@ -261,8 +261,8 @@ Status Pipeline::takeGradients(int64_t t, const DLTensor *const *gradients,
       std::memcpy(&bits, &value, 4);
       return Status::badInput(
           "gradient of feature '" + plan.features[f].name + "', sample " +
-              std::to_string(sample) + where + " is " + std::to_string(value) +
-              (scale == 1.0f ? "" : " times " + std::to_string(scale)) +
+              std::to_string(sample) + where + " is " + shortest(value) +
+              (scale == 1.0f ? "" : " times " + shortest(scale)) +
               "; gradients must be finite; the step was not applied "
               "(on_bad_grad: skip counts such steps)",
           plan.features[f].name, sample, position, bits);

@@ -21,18 +21,19 @@ OutputFile::~OutputFile() { discard(); }
 
 void OutputFile::discard() {
   fd.reset();
-  if (!target.empty())
-    ::unlink(part().c_str());
+  unfinished.discard();
   target.clear();
 }
 
 OutputFile::OutputFile(OutputFile &&other) noexcept
-    : target(std::exchange(other.target, {})), fd(std::move(other.fd)) {}
+    : target(std::exchange(other.target, {})),
+      unfinished(std::move(other.unfinished)), fd(std::move(other.fd)) {}
 
 OutputFile &OutputFile::operator=(OutputFile &&other) noexcept {
   if (this != &other) {
     discard();
     target = std::exchange(other.target, {});
+    unfinished = std::move(other.unfinished);
     fd = std::move(other.fd);
   }
   return *this;
@@ -45,9 +46,12 @@ Result<OutputFile> OutputFile::create(const std::string &path, uint64_t bytes) {
                   "'" + path + "' is there and no plain file; name another");
   OutputFile file;
   std::string part = path + ".part";
+  file.unfinished = Unfinished(part);
   Result<int> fd = openFile(part, O_RDWR | O_CREAT | O_TRUNC);
-  if (!fd.ok())
+  if (!fd.ok()) {
+    file.unfinished.keep(); // it is not ours
     return fd.takeStatus();
+  }
   file.fd = Fd(*fd);
   file.target = path;
   if (bytes && ::fallocate(file.fd.get(), 0, 0, static_cast<off_t>(bytes))) {
@@ -86,6 +90,7 @@ Status OutputFile::close() {
 Status OutputFile::publish() {
   if (::rename(part().c_str(), target.c_str()) != 0)
     return Status::ioError("cannot rename", part(), errno);
+  unfinished.keep();
   std::string folder = folderOf(target);
   target.clear();
   return syncFolder(folder);

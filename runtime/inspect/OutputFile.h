@@ -4,13 +4,14 @@
 //
 // Written under another name (PATH.part), at any offset, and renamed at the
 // end: whoever sees the file sees all of it. A failure, or the destructor,
-// takes the unfinished file away.
+// takes the unfinished file away, and so does removeUnfinished().
 //
 //===----------------------------------------------------------------------===//
 #ifndef TERRACE_RUNTIME_INSPECT_OUTPUTFILE_H
 #define TERRACE_RUNTIME_INSPECT_OUTPUTFILE_H
 
 #include "runtime/checkpoint/FileUtil.h"
+#include "runtime/core/Output.h"
 
 #include <cstdint>
 #include <string>
@@ -41,6 +42,7 @@ private:
   void discard();
 
   std::string target; // empty: nothing to take away
+  Unfinished unfinished;
   Fd fd;
 };
 

@@ -101,6 +101,8 @@ static Status exportInto(const StateSource &at, const std::string &folder,
   std::vector<uint32_t> recordBytes;
   for (const ManifestTable &t : at.manifest.tables)
     recordBytes.push_back(t.recordBytes());
+  Unfinished rowsPart(folder + "/" + rowsFile);
+  Unfinished blobPart;
   Result<std::unique_ptr<RowsWriter>> rows =
       RowsWriter::create(folder + "/" + rowsFile, recordBytes, head.seal);
   if (!rows.ok())
@@ -126,6 +128,7 @@ static Status exportInto(const StateSource &at, const std::string &folder,
   head.chunks = (*rows)->chunks();
   if (!at.manifest.blobFile.empty()) {
     std::string path = folder + "/" + blobFile;
+    blobPart = Unfinished(path);
     Result<Fd> blob = createFile(path);
     if (!blob.ok())
       return blob.takeStatus();
@@ -134,6 +137,9 @@ static Status exportInto(const StateSource &at, const std::string &folder,
     }));
     TRC_RETURN_IF_ERROR(syncFile(blob->get(), path));
   }
+  // From here on another root may name them.
+  rowsPart.keep();
+  blobPart.keep();
   TRC_RETURN_IF_ERROR(replaceFile(folder, rootFile, toText(head)));
   out = {at.manifest.step, at.manifest.samples, head.rows,
          head.bytes + at.manifest.blobBytes};

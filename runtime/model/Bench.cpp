@@ -70,7 +70,7 @@ int runBench(Run &run) {
   if (!scratch.ok())
     return report.failure(scratch.takeStatus());
   Session::Open how;
-  how.artifact = run.artifact;
+  how.artifact = (*scratch)->artifact(*run.artifact);
   how.options = &run.options;
   how.mode = run.config.serve() ? TRC_SERVE : TRC_TRAIN;
   how.stateDir = (*scratch)->path() + "/state";

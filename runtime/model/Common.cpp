@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -16,15 +17,22 @@ namespace trc::model {
 
 static volatile std::sig_atomic_t signalSeen = 0;
 
-static void noteSignal(int number) { signalSeen = number; }
+void noteSignal(int number) { signalSeen = number; }
 
 void watchSignals() {
+  signalSeen = 0;
   struct sigaction action = {};
   action.sa_handler = noteSignal;
   // A second signal ends the process at once, should a step hang.
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  struct sigaction hangup = {};
+  if (::sigaction(SIGHUP, nullptr, &hangup) == 0 &&
+      hangup.sa_handler != SIG_IGN)
+    ::sigaction(SIGHUP, &action, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 int pendingSignal() { return signalSeen; }
@@ -79,6 +87,7 @@ Status forwardAll(
   data::BatchReader reader(options);
   Ahead ahead;
   std::vector<float> probabilities;
+  int64_t rows = 0, notNumbers = 0, firstOfThem = 0;
   size_t depth = static_cast<size_t>(session.info().lookahead) + 1;
   Status status;
   while (status.ok() && !pendingSignal()) {
@@ -101,6 +110,11 @@ Status forwardAll(
       status = locate(std::move(status), reader, *front.batch);
       break;
     }
+    for (float p : probabilities) {
+      ++rows;
+      if (std::isnan(p) && notNumbers++ == 0)
+        firstOfThem = rows;
+    }
     status = each(*front.batch, probabilities.data());
     Status released = session.release(front.ticket);
     if (status.ok())
@@ -109,6 +123,12 @@ Status forwardAll(
   }
   for (InFlight &f : ahead.inFlight)
     (void)session.release(f.ticket); // ended early: nothing is applied anyway
+  if (notNumbers > 0)
+    report.warning(std::to_string(notNumbers) + " of " + std::to_string(rows) +
+                   " predictions are NaN, the first for row " +
+                   std::to_string(firstOfThem) +
+                   " of those read: weights of the model, or of the data, are "
+                   "not finite any more (terrace rows shows a table's)");
   std::string first;
   if (int64_t bad = reader.badRows(&first); bad > 0 && status.ok())
     report.warning(std::to_string(bad) +
@@ -129,6 +149,25 @@ ScratchFolder::create(const std::string &near) {
                              beside);
   }
   return std::unique_ptr<ScratchFolder>(new ScratchFolder(pattern));
+}
+
+const trc_artifact *ScratchFolder::artifact(const trc_artifact &real) {
+  scratch = real;
+  nlohmann::json j =
+      nlohmann::json::parse(real.plan, real.plan + real.plan_bytes);
+  int moved = 0;
+  for (auto &tier : j["tiers"])
+    if (auto it = tier.find("paths"); it != tier.end() && it->is_array())
+      for (auto &path : *it)
+        if (path.is_string() && !path.get_ref<std::string &>().empty() &&
+            path.get_ref<std::string &>()[0] == '/')
+          path = "moved-" + std::to_string(moved++) + ".store";
+  if (!moved)
+    return &real;
+  plan = j.dump();
+  scratch.plan = plan.c_str();
+  scratch.plan_bytes = plan.size();
+  return &scratch;
 }
 
 ScratchFolder::~ScratchFolder() {

@@ -6,8 +6,12 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/model/Config.h"
 
+#include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
+#include <cstring>
+#include <limits>
 #include <map>
 #include <stdexcept>
 
@@ -122,33 +126,51 @@ struct SetError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-int64_t wholeOf(const std::string &text, int64_t low) {
-  char *end = nullptr;
-  errno = 0;
-  long long v = std::strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end || errno || v < low)
-    throw SetError("'" + text + "' is no whole number of at least " +
-                   std::to_string(low));
+// The limits are the spec's (lib/Spec/DecodeRun.cpp): a key means the same
+// here. In addition 0 turns off what a spec turns off by leaving the key out:
+// data.eval.last, data.shuffle.buffer and train.eval_every.
+constexpr int64_t mostSteps = int64_t(1) << 48;
+constexpr int64_t mostBuffer = int64_t(1) << 40;
+
+/// Of the whole text; a '+' in front is fine.
+template <typename T> bool parses(const std::string &text, T &out) {
+  const char *begin = text.data(), *end = begin + text.size();
+  if (text.size() > 1 && *begin == '+' && text[1] != '-')
+    ++begin;
+  auto [at, error] = std::from_chars(begin, end, out);
+  return begin != end && at == end && error == std::errc();
+}
+
+int64_t wholeOf(const std::string &text, int64_t low, int64_t high) {
+  int64_t v = 0;
+  if (!parses(text, v) || v < low || v > high)
+    throw SetError("'" + text + "' is no whole number from " +
+                   std::to_string(low) + " to " + std::to_string(high));
   return v;
 }
 
-double realOf(const std::string &text) {
-  char *end = nullptr;
-  double v = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end || !std::isfinite(v))
-    throw SetError("'" + text + "' is no number");
+uint64_t seedOf(const std::string &text) {
+  uint64_t v = 0;
+  if (!parses(text, v))
+    throw SetError("'" + text + "' is no whole number from 0 to 2^64 - 1");
+  return v;
+}
+
+double realOf(const std::string &text, double low, double high) {
+  double v = 0;
+  if (!parses(text, v) || !std::isfinite(v) || v < low || v > high)
+    throw SetError("'" + text + "' is no number of at least " + shortest(low) +
+                   (std::isfinite(high) ? " and at most " + shortest(high)
+                                        : std::string()));
   return v;
 }
 
 Amount amountOfText(const std::string &text) {
   Amount a;
-  if (!text.empty() && text.back() == '%') {
-    a.percent = realOf(text.substr(0, text.size() - 1));
-    if (a.percent < 0 || a.percent > 100)
-      throw SetError("'" + text + "' is not within 0 % and 100 %");
-  } else {
-    a.count = wholeOf(text, 0);
-  }
+  if (!text.empty() && text.back() == '%')
+    a.percent = realOf(text.substr(0, text.size() - 1), 0, 100);
+  else
+    a.count = wholeOf(text, 0, std::numeric_limits<int64_t>::max());
   return a;
 }
 
@@ -176,11 +198,12 @@ std::vector<std::string> listOf(std::string text) {
 
 void setCheckpointEvery(TrainConfig &t, const std::string &v) {
   static const std::map<std::string, int64_t> units = {
-      {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}};
-  size_t digits = v.find_first_not_of("0123456789");
-  t.checkpointSteps = t.checkpointSeconds = 0;
+      {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
+  size_t digits = v.find_first_not_of("0123456789.");
   if (digits == std::string::npos) {
-    t.checkpointSteps = wholeOf(v, 0);
+    int64_t steps = wholeOf(v, 1, mostSteps);
+    t.checkpointSteps = steps;
+    t.checkpointSeconds = 0;
     return;
   }
   auto unit = units.find(v.substr(digits));
@@ -188,23 +211,60 @@ void setCheckpointEvery(TrainConfig &t, const std::string &v) {
     throw SetError("'" + v +
                    "' is neither a number of steps nor a time "
                    "such as 30s, 10min, 2h");
-  t.checkpointSeconds = wholeOf(v.substr(0, digits), 1) * unit->second;
+  double seconds =
+      realOf(v.substr(0, digits), 0, 1e12) * static_cast<double>(unit->second);
+  if (seconds < 1 || seconds > 1e12 || seconds != std::floor(seconds))
+    throw SetError("'" + v + "' is no whole number of seconds from 1 to 10^12");
+  t.checkpointSteps = 0;
+  t.checkpointSeconds = static_cast<int64_t>(seconds);
 }
 
 void setMetrics(TrainConfig &t, const std::string &v) {
   t.metrics = listOf(v);
-  for (const std::string &m : t.metrics)
+  for (size_t i = 0; i < t.metrics.size(); ++i) {
+    const std::string &m = t.metrics[i];
     if (m != "auc" && m != "logloss" && m != "ne")
       throw SetError("'" + m + "' is none of auc, logloss, ne");
+    if (std::find(t.metrics.begin(), t.metrics.begin() + long(i), m) !=
+        t.metrics.begin() + long(i))
+      throw SetError("'" + m + "' is given twice");
+  }
 }
 
 void setStop(TrainConfig &t, const char *metric, const std::string &v) {
+  double most = std::string(metric) == "auc"
+                    ? 1
+                    : std::numeric_limits<double>::infinity();
+  double value = realOf(v, 0, most);
   for (StopRule &r : t.stop)
     if (r.metric == metric) {
-      r.value = realOf(v);
+      r.value = value;
       return;
     }
-  t.stop.push_back({metric, realOf(v)});
+  t.stop.push_back({metric, value});
+}
+
+void setEvalLast(DataConfig &d, const std::string &v) {
+  Amount last = amountOfText(v);
+  if (last.percent == 100)
+    throw SetError("100% leaves no row to train on");
+  d.evalLast = last;
+  d.evalPaths.clear();
+}
+
+std::vector<std::string> pathsOf(const std::string &v) {
+  std::vector<std::string> paths = listOf(v);
+  if (paths.empty() || (paths.size() == 1 && paths[0].empty()))
+    throw SetError("no file is named");
+  return paths;
+}
+
+void setListSep(DataConfig &d, const std::string &v) {
+  if (v.size() != 1 || std::strchr("\t\n\"-.", v[0]) || std::isalnum(v[0]))
+    throw SetError("'" + v +
+                   "' is not one character that is part of no number and no "
+                   "line, as in \",\" or \"|\"");
+  d.listSep = v;
 }
 
 using Setter = void (*)(ModelConfig &, const std::string &);
@@ -212,35 +272,37 @@ const std::map<std::string, Setter> &setters() {
   using C = ModelConfig;
   using S = const std::string;
   static const std::map<std::string, Setter> table = {
-      {"train.epochs", [](C &c, S &v) { c.train.epochs = wholeOf(v, 1); }},
+      {"train.epochs",
+       [](C &c, S &v) { c.train.epochs = wholeOf(v, 1, 1 << 30); }},
       {"train.eval_every",
        [](C &c, S &v) { c.train.evalEvery = amountOfText(v); }},
       {"train.metrics", [](C &c, S &v) { setMetrics(c.train, v); }},
       {"train.checkpoint.every",
        [](C &c, S &v) { setCheckpointEvery(c.train, v); }},
       {"train.checkpoint.keep",
-       [](C &c, S &v) { c.train.checkpointKeep = wholeOf(v, 0); }},
+       [](C &c, S &v) { c.train.checkpointKeep = wholeOf(v, 1, 1000000); }},
       {"train.lr_schedule.warmup_steps",
-       [](C &c, S &v) { c.train.lrSchedule.warmupSteps = wholeOf(v, 0); }},
+       [](C &c, S &v) {
+         c.train.lrSchedule.warmupSteps = wholeOf(v, 0, mostSteps);
+       }},
       {"train.lr_schedule.decay_start",
-       [](C &c, S &v) { c.train.lrSchedule.decayStart = wholeOf(v, 0); }},
+       [](C &c, S &v) {
+         c.train.lrSchedule.decayStart = wholeOf(v, 0, mostSteps);
+       }},
       {"train.lr_schedule.decay_steps",
-       [](C &c, S &v) { c.train.lrSchedule.decaySteps = wholeOf(v, 0); }},
+       [](C &c, S &v) {
+         c.train.lrSchedule.decaySteps = wholeOf(v, 0, mostSteps);
+       }},
       {"train.lr_schedule.decay_power",
-       [](C &c, S &v) { c.train.lrSchedule.decayPower = realOf(v); }},
+       [](C &c, S &v) { c.train.lrSchedule.decayPower = realOf(v, 0, 100); }},
       {"train.lr_schedule.end_scale",
-       [](C &c, S &v) { c.train.lrSchedule.endScale = realOf(v); }},
+       [](C &c, S &v) { c.train.lrSchedule.endScale = realOf(v, 0, 1); }},
       {"train.stop.auc", [](C &c, S &v) { setStop(c.train, "auc", v); }},
       {"train.stop.logloss",
        [](C &c, S &v) { setStop(c.train, "logloss", v); }},
       {"train.stop.ne", [](C &c, S &v) { setStop(c.train, "ne", v); }},
-      {"data.path", [](C &c, S &v) { c.data.paths = listOf(v); }},
-      {"data.list_sep",
-       [](C &c, S &v) {
-         if (v.empty())
-           throw SetError("the separator is empty");
-         c.data.listSep = v;
-       }},
+      {"data.path", [](C &c, S &v) { c.data.paths = pathsOf(v); }},
+      {"data.list_sep", [](C &c, S &v) { setListSep(c.data, v); }},
       {"data.on_bad_row",
        [](C &c, S &v) {
          if (v != "error" && v != "skip")
@@ -248,19 +310,12 @@ const std::map<std::string, Setter> &setters() {
          c.data.skipBadRows = v == "skip";
        }},
       {"data.shuffle.buffer",
-       [](C &c, S &v) { c.data.shuffleBuffer = wholeOf(v, 0); }},
-      {"data.shuffle.seed",
-       [](C &c, S &v) {
-         c.data.shuffleSeed = static_cast<uint64_t>(wholeOf(v, 0));
-       }},
-      {"data.eval.last",
-       [](C &c, S &v) {
-         c.data.evalLast = amountOfText(v);
-         c.data.evalPaths.clear();
-       }},
+       [](C &c, S &v) { c.data.shuffleBuffer = wholeOf(v, 0, mostBuffer); }},
+      {"data.shuffle.seed", [](C &c, S &v) { c.data.shuffleSeed = seedOf(v); }},
+      {"data.eval.last", [](C &c, S &v) { setEvalLast(c.data, v); }},
       {"data.eval.path",
        [](C &c, S &v) {
-         c.data.evalPaths = listOf(v);
+         c.data.evalPaths = pathsOf(v);
          c.data.evalLast = Amount();
        }},
       {"data.columns", [](C &c, S &v) { c.data.columns = listOf(v); }},

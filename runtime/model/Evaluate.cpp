@@ -7,10 +7,13 @@
 // rows; predict writes one probability per row of all rows, in file order.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/core/Output.h"
 #include "runtime/model/Verbs.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <sys/stat.h>
 
 namespace trc::model {
@@ -110,7 +113,7 @@ public:
   Status write(const float *p, int64_t n) {
     for (int64_t i = 0; i < n; ++i)
       if (std::fprintf(file, "%.9g\n", static_cast<double>(p[i])) < 0)
-        return Status::ioError("cannot write", shown(), errno);
+        return failed(errno);
     return Status();
   }
   Status finish() {
@@ -129,7 +132,7 @@ public:
         std::remove(part.c_str());
     }
     file = nullptr;
-    return ok ? Status() : Status::ioError("cannot write", shown(), err);
+    return ok ? Status() : failed(err);
   }
   ~Output() {
     if (!file || name.empty())
@@ -140,11 +143,23 @@ public:
   }
 
 private:
-  std::string shown() const { return name.empty() ? "stdout" : name; }
+  Status failed(int err) {
+    // As with `| head`: enough was seen.
+    if (name.empty() && err == EPIPE) {
+      noteSignal(SIGPIPE);
+      return Status();
+    }
+    return Status::ioError("cannot write", name.empty() ? "stdout" : name, err);
+  }
   std::string name, part;
   FILE *file = nullptr;
 };
 } // namespace
+
+static std::string executable() {
+  std::error_code ec;
+  return std::filesystem::read_symlink("/proc/self/exe", ec).string();
+}
 
 int runPredict(Run &run) {
   Report &report = *run.report;
@@ -155,6 +170,15 @@ int runPredict(Run &run) {
   if (!paths.ok())
     return report.failure(paths.takeStatus());
   options.files.paths = *paths;
+  Status free = refuseInput(run.options.out, *paths);
+  if (free.ok())
+    free = refuseInput(run.options.out, {executable()});
+  if (free.ok())
+    free = refuseStateFile(run.options.out, run.stateDir());
+  if (!free.ok()) {
+    report.failure(free);
+    return 2;
+  }
   if (run.options.out.empty())
     report.keepStdoutForData();
   auto session = openForEval(run);
@@ -169,9 +193,9 @@ int runPredict(Run &run) {
                      rows += batch.samples;
                      return out.write(p, batch.samples);
                    });
-  int signal = pendingSignal();
-  if (s.ok() && !signal)
+  if (s.ok() && !pendingSignal())
     s = out.finish();
+  int signal = pendingSignal();
   Status closed = (*session)->close();
   if (s.ok())
     s = std::move(closed);

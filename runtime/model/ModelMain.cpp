@@ -32,6 +32,7 @@ static int runVerb(Run &run) {
 }
 
 static int modelMain(int argc, char **argv, const trc_artifact *artifact) {
+  watchSignals();
   Result<ModelConfig> config = ModelConfig::parse(*artifact);
   if (!config.ok()) {
     std::fprintf(stderr, "error: %s\n", config.takeStatus().message().c_str());
@@ -39,17 +40,17 @@ static int modelMain(int argc, char **argv, const trc_artifact *artifact) {
   }
   RunOptions options;
   int exitCode = 0;
-  if (!parseOptions(argc, argv, config->model, options, exitCode))
-    return exitCode;
+  bool parsed = parseOptions(argc, argv, config->model, options, exitCode);
   Report report(options.json);
+  if (!parsed)
+    return report.finish(exitCode); // help has gone to stdout
   for (const std::string &assignment : options.sets)
     if (Status s = config->set(assignment); !s.ok())
       return report.failure(s);
   if (!options.data.empty())
     config->data.paths = options.data;
   Run run{artifact, std::move(*config), std::move(options), &report};
-  watchSignals();
-  return runVerb(run);
+  return report.finish(runVerb(run));
 }
 
 } // namespace trc::model

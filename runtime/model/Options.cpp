@@ -9,10 +9,14 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
 
 namespace trc::model {
 
 namespace {
+
+constexpr uint64_t mostSeed = std::numeric_limits<uint64_t>::max();
 
 class Parser {
 public:
@@ -20,16 +24,17 @@ public:
       : app("Terrace model '" + model + "'"), model(model), o(options) {
     app.require_subcommand(1);
     app.footer("Exit codes: 0 done; 1 failed, with a line that starts with "
-               "'error:'; 2 wrong usage; 130, 143 ended by SIGINT, SIGTERM "
-               "after a finished step and a clean close.");
+               "'error:'; 2 wrong usage; 129, 130, 143 ended by SIGHUP, "
+               "SIGINT, SIGTERM after a finished step and a clean close; 141 "
+               "the same, since nobody reads the output any more.");
 
     CLI::App *train = verb(Verb::Train, "train",
                            "Train; goes on from the state where there is one");
     dataOptions(train);
     stateOption(train);
     stepsOption(train, "Stop after N more steps");
-    train->add_option("--epochs", o.epochs, "Passes over the data")
-        ->check(CLI::PositiveNumber);
+    whole(train, "--epochs", o.epochs, 1, 1 << 30, "Passes over the data")
+        ->type_name("N");
     CLI::Option *fresh = train->add_flag(
         "--fresh", o.fresh, "Start anew; removes an existing state");
     CLI::Option *from =
@@ -59,7 +64,8 @@ public:
     stateOption(predict);
     predict->add_option("--from", o.from, "Predict with this checkpoint")
         ->type_name("CKPT");
-    predict->add_option("--out", o.out, "File to write; default: stdout")
+    notEmpty(
+        predict->add_option("--out", o.out, "File to write; default: stdout"))
         ->type_name("FILE");
 
     CLI::App *verify =
@@ -69,26 +75,27 @@ public:
     dataOptions(verify);
     stateOption(verify);
     stepsOption(verify, "Steps to compare (20)");
-    CLI::Option *synthetic =
-        verify
-            ->add_option("--synthetic", o.seed,
-                         "Random batches from this seed instead of data")
-            ->type_name("SEED");
-    synthetic->each([this](const std::string &) { o.synthetic = true; });
+    whole(verify, "--synthetic", o.seed, uint64_t(0), mostSeed,
+          "Random batches from this seed instead of data")
+        ->type_name("SEED")
+        ->each([this](const std::string &) { o.synthetic = true; });
 
     CLI::App *bench = verb(Verb::Bench, "bench",
                            "Time steps on random batches with every bag as "
                            "long as it may be, in a scratch state");
     stateOption(bench);
     stepsOption(bench, "Steps to time (100)");
-    bench->add_option("--seed", o.seed, "Seed of the batches (1)");
+    whole(bench, "--seed", o.seed, uint64_t(0), mostSeed,
+          "Seed of the batches (1)")
+        ->type_name("SEED");
 
     CLI::App *info = verb(Verb::Info, "info", "What this model is");
     stateOption(info);
     for (CLI::App *v : {train, eval, predict, verify, bench}) {
       v->add_option("--cpu", o.cpu, "Force a CPU image")
           ->check(CLI::IsMember({"x86-64-v3", "x86-64-v4"}));
-      v->add_option("--threads", o.threads, "Work threads; 0: one per CPU");
+      whole(v, "--threads", o.threads, 0, 1024, "Work threads; 0: one per CPU")
+          ->type_name("N");
     }
   }
 
@@ -135,14 +142,38 @@ private:
         ->allow_extra_args(false);
   }
   void stateOption(CLI::App *sub) {
-    sub->add_option("--state", o.state,
-                    "Folder of the state (default: " + model + ".state)")
+    notEmpty(
+        sub->add_option("--state", o.state,
+                        "Folder of the state (default: " + model + ".state)"))
         ->type_name("DIR");
   }
   void stepsOption(CLI::App *sub, const char *text) {
-    sub->add_option("--steps", o.steps, text)
-        ->type_name("N")
-        ->check(CLI::NonNegativeNumber);
+    whole(sub, "--steps", o.steps, 0, int64_t(1) << 48, text)->type_name("N");
+  }
+  /// CLI11's own check names its range with three hundred digits, and lets
+  /// through what does not fit the type.
+  template <typename T, typename L, typename H>
+  static CLI::Option *whole(CLI::App *sub, const char *name, T &out, L low,
+                            H high, const char *text) {
+    return sub->add_option_function<std::string>(
+        name,
+        [&out, name, low, high](const std::string &given) {
+          T value = 0;
+          const char *end = given.data() + given.size();
+          auto [at, error] = std::from_chars(given.data(), end, value);
+          if (given.empty() || at != end || error != std::errc() ||
+              value < T(low) || value > T(high))
+            throw CLI::ValidationError(
+                name, "'" + given + "' is no whole number from " +
+                          std::to_string(low) + " to " + std::to_string(high));
+          out = value;
+        },
+        text);
+  }
+  static CLI::Option *notEmpty(CLI::Option *option) {
+    return option->check([](const std::string &given) {
+      return given.empty() ? "no name is given" : "";
+    });
   }
 
   CLI::App app;

@@ -6,9 +6,13 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/model/Report.h"
 
+#include "runtime/model/Signals.h"
+
 #include "terrace-rt/session.h"
 
+#include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <unistd.h>
 
@@ -26,7 +30,18 @@ void Report::clearLine() {
   if (open)
     std::fputs("\r\033[K", stdout);
   open = false;
-  std::fflush(stdout);
+  flush();
+}
+
+/// A reader that went away ends the verb as a signal does: in order.
+void Report::flush() {
+  bool failed = std::fflush(stdout) != 0 || std::ferror(stdout);
+  if (!failed || lost)
+    return;
+  lost = errno ? errno : EIO;
+  std::clearerr(stdout);
+  if (lost == EPIPE)
+    noteSignal(SIGPIPE);
 }
 
 void Report::event(const char *name, const std::string &text,
@@ -39,7 +54,7 @@ void Report::event(const char *name, const std::string &text,
   } else {
     std::printf("%s\n", text.c_str());
   }
-  std::fflush(stdout);
+  flush();
 }
 
 bool Report::progressDue() const {
@@ -55,7 +70,7 @@ void Report::progress(const std::string &text, const nlohmann::json &fields) {
   }
   clearLine();
   std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
+  flush();
   open = true;
 }
 
@@ -90,6 +105,15 @@ int Report::failure(const Status &status) {
     std::fprintf(stderr, "error: %s\n", status.message().c_str());
   }
   return 1;
+}
+
+int Report::finish(int code) {
+  clearLine();
+  if (!lost || code) // a failure has its own message
+    return code;
+  if (lost == EPIPE)
+    return 128 + SIGPIPE;
+  return failure(Status::ioError("cannot write the output to", "stdout", lost));
 }
 
 void Report::log(void *user, int32_t level, const char *line) {

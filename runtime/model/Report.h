@@ -34,6 +34,9 @@ public:
   void warning(const std::string &text);
   /// "error: ..." (or a JSON line on stderr); returns the exit code 1.
   int failure(const Status &status);
+  /// The exit code of a verb that ended with `code`: what stdout did not take
+  /// is an error, but of a reader who went away nothing is said.
+  int finish(int code);
   bool isJson() const { return json; }
   /// Drops the session's informative log lines: stdout is for data.
   void keepStdoutForData() { quiet = true; }
@@ -43,7 +46,9 @@ public:
 
 private:
   void clearLine();
+  void flush();
   bool json, terminal, open = false, quiet = false;
+  int lost = 0; // errno of the first write that stdout did not take
   std::chrono::steady_clock::time_point last;
 };
 

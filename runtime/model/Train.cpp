@@ -289,7 +289,9 @@ void Trainer::showProgress(bool force) {
       shortCount(fields["rows_per_second"].get<double>()) + " samples/s";
   int64_t target =
       split.trainRows < 0 ? never : split.trainRows * split.train.epochs;
-  if (run.options.steps >= 0)
+  // Steps beyond what 64 bits of samples hold are no limit.
+  if (run.options.steps >= 0 &&
+      run.options.steps <= (never - startSamples) / split.train.batch)
     target =
         std::min(target, startSamples + run.options.steps * split.train.batch);
   if (target != never && target > samples) {

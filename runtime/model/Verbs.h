@@ -13,6 +13,7 @@
 #include "runtime/model/Options.h"
 #include "runtime/model/Report.h"
 #include "runtime/model/Session.h"
+#include "runtime/model/Signals.h"
 
 #include <deque>
 #include <functional>
@@ -37,11 +38,6 @@ int runPredict(Run &run);
 int runVerify(Run &run);
 int runBench(Run &run);
 int runInfo(Run &run);
-
-/// Installs handlers for SIGINT and SIGTERM that only note the signal.
-void watchSignals();
-/// The signal that came, or 0.
-int pendingSignal();
 
 /// A batch between submit and backward or release.
 struct InFlight {
@@ -80,9 +76,15 @@ public:
   ~ScratchFolder();
   const std::string &path() const { return folder; }
 
+  /// The artifact for a session in this folder: tiers with absolute paths lie
+  /// in the folder as well, since a state of the user may be in those files.
+  /// Lives as long as this.
+  const trc_artifact *artifact(const trc_artifact &real);
+
 private:
   explicit ScratchFolder(std::string path) : folder(std::move(path)) {}
-  std::string folder;
+  std::string folder, plan;
+  trc_artifact scratch = {};
 };
 
 } // namespace trc::model

@@ -47,7 +47,7 @@ public:
   int go();
 
 private:
-  Status open(const std::string &folder);
+  Status open(ScratchFolder &scratch);
   Result<std::unique_ptr<data::BatchData>> nextBatch();
   Result<std::unique_ptr<data::BatchData>> nextEvaluated();
   Status fillPipeline();
@@ -85,17 +85,17 @@ Status Verifier::mismatch(const std::string &where, float plan,
                                   ", the reference " + hex(expected));
 }
 
-Status Verifier::open(const std::string &folder) {
+Status Verifier::open(ScratchFolder &scratch) {
   auto program = reference::Interpreter::create(
       std::string_view(run.artifact->plan, run.artifact->plan_bytes));
   if (!program.ok())
     return program.takeStatus();
   reference = std::move(*program);
   Session::Open how;
-  how.artifact = run.artifact;
+  how.artifact = scratch.artifact(*run.artifact);
   how.options = &run.options;
   how.mode = serve ? TRC_SERVE : TRC_TRAIN;
-  how.stateDir = folder + "/state";
+  how.stateDir = scratch.path() + "/state";
   how.fresh = true;
   auto opened = Session::open(how);
   if (!opened.ok())
@@ -364,7 +364,7 @@ int Verifier::go() {
   auto scratch = ScratchFolder::create(run.stateDir());
   if (!scratch.ok())
     return report.failure(scratch.takeStatus());
-  Status s = open((*scratch)->path());
+  Status s = open(**scratch);
   while (s.ok() && !pendingSignal()) {
     s = fillPipeline();
     if (!s.ok() || ahead.inFlight.empty())

@@ -265,7 +265,7 @@ Status Session::setLr(double scale) {
   for (const TablePlan &t : plan.tables)
     if (!std::isfinite(static_cast<float>(t.optimizer.lr * scale)))
       return Status(TRC_BAD_ARGUMENT,
-                    "lr_scale " + std::to_string(scale) +
+                    "lr_scale " + shortest(scale) +
                         " takes the learning rate of table '" + t.name +
                         "' out of range");
   lrScale = scale;

@@ -175,7 +175,7 @@ Result<HomeStores> trc::openStores(const std::vector<ManifestGroup> &groups,
       options.extents.push_back(
           {o.scratch ? scratch.fileFor(path) : path, e.base});
     }
-    options.group = "number " + std::to_string(g) + " of '" + o.folder + "'";
+    options.group = std::to_string(g) + " of " + o.folder;
     options.rows = static_cast<uint32_t>(group.rows);
     options.payloadBytes = static_cast<uint32_t>(group.payloadBytes);
     options.storeBytes = static_cast<uint32_t>(group.storeBytes);

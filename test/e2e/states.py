@@ -193,7 +193,7 @@ def errors(s):
     expect("is no id" in s.error("rows", "shop.state", "user", "x"), "no number")
     expect("did you mean 'npy'" in s.error("export", "shop.state", "--format", "npi", "-o", "x", code=2), "no format")
     expect("--since" in s.error("export", "shop.state", "--format", "rows", "--since", 20, "-o", "x", code=2), "since of rows")
-    expect("folder of a state" in s.error("export", "shop.state", "--format", "npy", "-o", "shop.state"), "into the state")
+    expect("folder of a state" in s.error("export", "shop.state", "--format", "npy", "-o", "shop.state", code=2), "into the state")
     refused = s.json("rows", "shop.state", "user", 5000, code=1)
     expect(not refused["ok"] and "not 5000" in refused["diagnostics"][0]["message"], f"as JSON: {refused}")
     trainer = subprocess.Popen(["./model", "train", "--state", "busy.state", "--set", "train.epochs=1000"], cwd=s.folder,

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Verbs.h"
 
-#include "llvm/Support/FileSystem.h"
+#include "runtime/core/Output.h"
+
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -43,16 +44,9 @@ bool writeText(llvm::StringRef path, llvm::StringRef text, std::string &error) {
     llvm::outs().flush();
     return true;
   }
-  // A reader never sees half a file, and a full disk leaves the old one.
-  llvm::Error failed =
-      llvm::writeToOutput(path, [&](llvm::raw_ostream &os) -> llvm::Error {
-        os << text;
-        return llvm::Error::success();
-      });
-  if (!failed)
-    return true;
-  error = path.str() + ": " + llvm::toString(std::move(failed));
-  return false;
+  trc::Status s = trc::writeOutput(path.str(), text);
+  error = s.message();
+  return s.ok();
 }
 
 } // namespace terrace::tool

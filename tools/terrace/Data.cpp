@@ -9,6 +9,7 @@
 #include "Spec/Words.h"
 #include "StateVerb.h"
 
+#include "runtime/core/Output.h"
 #include "runtime/data/Generate.h"
 #include "runtime/data/Profile.h"
 
@@ -171,6 +172,10 @@ int runProfile(const ProfileVerb &verb, bool json) {
   auto paths = trc::data::expandPaths(patterns);
   if (!paths.ok())
     return failData(paths.takeStatus(), json);
+  std::vector<std::string> inputs = *paths;
+  inputs.insert(inputs.end(), {verb.spec.model, verb.spec.node});
+  if (trc::Status free = trc::refuseInput(verb.output, inputs); !free.ok())
+    return fail(Outcome::Usage, free.message(), json);
   trc::data::ProfileInput input = profileInput(*spec);
   input.files.paths = std::move(*paths);
   if (verb.rows > 0)

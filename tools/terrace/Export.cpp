@@ -9,6 +9,7 @@
 #include "StateVerb.h"
 
 #include "runtime/core/Hash.h"
+#include "runtime/core/Output.h"
 #include "runtime/inspect/Export.h"
 #include "runtime/inspect/Portable.h"
 
@@ -68,6 +69,9 @@ int runExport(const ExportVerb &verb, bool json) {
   auto at = openRoot(verb.state, verb.at);
   if (!at.ok())
     return fail(at.takeStatus(), json);
+  if (trc::Status free = trc::refuseStateFile(verb.output, verb.state);
+      !free.ok())
+    return fail(Outcome::Usage, free.message(), json);
   if (verb.format == "rows")
     return exportPortable(verb, *at, json);
   std::optional<trc::StateSource> since;

@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "Verbs.h"
 
+#include "runtime/core/Output.h"
+
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -35,6 +37,10 @@ static void preferCheckout() {
 }
 
 int runImportTorchrec(const ImportTorchrecVerb &options) {
+  // FILE.py:FUNCTION
+  std::string file = options.function.substr(0, options.function.rfind(':'));
+  if (trc::Status free = trc::refuseInput(options.output, {file}); !free.ok())
+    return fail(driver::Outcome::Usage, free.message(), false);
   std::string name =
       llvm::sys::Process::GetEnv("TERRACE_PYTHON").value_or("python3");
   llvm::ErrorOr<std::string> python = llvm::sys::findProgramByName(name);

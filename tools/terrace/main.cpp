@@ -9,11 +9,17 @@
 #include "Spec/Words.h"
 #include "Verbs.h"
 
+#include "runtime/core/Output.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/InitLLVM.h"
 
 #include <CLI/CLI.hpp>
+
+#include <cerrno>
+#include <csignal>
+#include <iostream>
 
 using namespace terrace;
 using namespace terrace::tool;
@@ -54,6 +60,58 @@ void addSpecOptions(CLI::App *app, SpecOptions &options) {
   repeated(app, "--set", options.edits,
            "changes one key of the spec; list items go by name, as in "
            "memory.tiers.dram.capacity=4GiB");
+}
+
+/// A name that is empty would stand for the default, or for a file without a
+/// name in some folder.
+CLI::Option *notEmpty(CLI::Option *option) {
+  return option->check([](const std::string &given) {
+    return given.empty() ? "no name is given" : "";
+  });
+}
+
+/// A signal that ends the command: first its unfinished files.
+void endBySignal(int number) {
+  trc::removeUnfinished();
+  ::signal(number, SIG_DFL);
+  ::raise(number);
+}
+
+/// LLVM has handlers for some of these, with a stack dump or without an eye on
+/// nohup. Beyond the limit of file sizes, a write shall fail and be reported.
+class Signals {
+public:
+  Signals() {
+    for (int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
+      if (struct sigaction old;
+          ::sigaction(number, nullptr, &old) == 0 && old.sa_handler == SIG_IGN)
+        ignored.push_back(number);
+  }
+  void install() {
+    for (int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
+      ::signal(number,
+               llvm::is_contained(ignored, number) ? SIG_IGN : endBySignal);
+    ::signal(SIGXFSZ, SIG_IGN);
+  }
+
+private:
+  std::vector<int> ignored; // by who started us
+};
+
+/// `code`, or that stdout did not take what was said: a full disk. LLVM would
+/// abort at exit.
+int finishOutput(int code) {
+  std::cout.flush(); // help
+  llvm::outs().flush();
+  std::error_code error = llvm::outs().error();
+  if (!std::cout && !error)
+    error = std::error_code(errno ? errno : EIO, std::generic_category());
+  llvm::outs().clear_error();
+  if (!error)
+    return code;
+  llvm::errs() << "terrace: error: cannot write the output: " << error.message()
+               << "\n";
+  return code ? code : int(driver::Outcome::Environment);
 }
 
 /// CLI11's message on one line, with what is close to it.
@@ -169,8 +227,8 @@ void addStateVerbs(CLI::App &app, const WithJson &withJson, StateVerbs &verbs,
                    "safetensors, npy (a file for each array) or rows (for "
                    "checkpoint import)")
       ->capture_default_str();
-  verb->add_option("-o,--output", e.output,
-                   "the file (safetensors) or the folder")
+  notEmpty(verb->add_option("-o,--output", e.output,
+                            "the file (safetensors) or the folder"))
       ->required();
   verb->add_option("--table", e.tables, "only this table; may be repeated")
       ->allow_extra_args(false)
@@ -196,7 +254,9 @@ void addStateVerbs(CLI::App &app, const WithJson &withJson, StateVerbs &verbs,
 } // namespace
 
 int main(int argc, char **argv) {
+  Signals signals;
   llvm::InitLLVM init(argc, argv);
+  signals.install();
   CLI::App app(
       "Terrace compiles embedding access plans: a YAML spec of tables, "
       "features and memory\nbecomes an executable (or a library for a "
@@ -219,8 +279,8 @@ int main(int argc, char **argv) {
   CLI::App *verb =
       withJson(app.add_subcommand("init", "writes a commented spec"));
   verb->add_option("NAME", init_.model, "of the model")->capture_default_str();
-  verb->add_option("-o,--output", init_.output,
-                   "the file; - is stdout (default: NAME.yaml)");
+  notEmpty(verb->add_option("-o,--output", init_.output,
+                            "the file; - is stdout (default: NAME.yaml)"));
   verb->add_flag("--force", init_.force, "overwrite the file");
   verb->callback([&] { code = runInit(init_, json); });
 
@@ -234,9 +294,10 @@ int main(int argc, char **argv) {
   verb->add_option("--emit", compile.emit, "what to make: " + kinds)
       ->type_name("KIND")
       ->capture_default_str();
-  verb->add_option("-o,--output", compile.output,
-                   "the file (default: stdout for text, else named after the "
-                   "model)")
+  notEmpty(verb->add_option(
+               "-o,--output", compile.output,
+               "the file (default: stdout for text, else named after the "
+               "model)"))
       ->type_name("FILE");
   verb->add_flag(
       "--serve", compile.serve,
@@ -304,7 +365,7 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   verb->add_option("--seed", generate.seed, "same seed, same bytes")
       ->capture_default_str();
-  verb->add_option("-o,--output", generate.output, "the folder")
+  notEmpty(verb->add_option("-o,--output", generate.output, "the folder"))
       ->capture_default_str();
   verb->callback([&] { code = runGenerate(generate, json); });
 
@@ -316,7 +377,8 @@ int main(int argc, char **argv) {
   verb->add_option("--data", profile.data, "instead of the spec's data.path")
       ->allow_extra_args(false)
       ->type_name("FILE");
-  verb->add_option("-o,--output", profile.output, "the file (default: stdout)");
+  notEmpty(verb->add_option("-o,--output", profile.output,
+                            "the file (default: stdout)"));
   verb->add_option("--rows", profile.rows, "reads no more than this (0: all)")
       ->capture_default_str();
   verb->callback([&] { code = runProfile(profile, json); });
@@ -340,7 +402,8 @@ int main(int argc, char **argv) {
   verb->add_option("FUNCTION", import.function,
                    "FILE.py:FUNCTION or MODULE:FUNCTION that makes the model")
       ->required();
-  verb->add_option("-o,--output", import.output, "the spec (default: stdout)")
+  notEmpty(verb->add_option("-o,--output", import.output,
+                            "the spec (default: stdout)"))
       ->type_name("FILE");
   verb->add_option("--optimizer", import.optimizer, "of the rows")
       ->capture_default_str();
@@ -396,19 +459,11 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     // Help and version are thrown as well.
     if (error.get_exit_code() == 0)
-      return app.exit(error);
+      return finishOutput(app.exit(error));
     return usageError(app, error);
   } catch (const std::exception &error) {
     llvm::errs() << "terrace: error: " << error.what() << "\n";
     return int(driver::Outcome::Environment);
   }
-  // A full disk or a closed pipe behind stdout; LLVM would abort at exit.
-  llvm::outs().flush();
-  if (llvm::outs().has_error()) {
-    llvm::errs() << "terrace: error: cannot write the output: "
-                 << llvm::outs().error().message() << "\n";
-    llvm::outs().clear_error();
-    return int(driver::Outcome::Environment);
-  }
-  return code;
+  return finishOutput(code);
 }

@@ -82,8 +82,9 @@ TEST(Machine, RefusesWhatItDoesNotKnow) {
             "m.yaml: cpu.coers: unknown key");
   EXPECT_EQ(errorOf("{terrace_machine: 1, tiers: {ssd: {}}}"),
             "m.yaml: tiers.ssd: unknown kind; there are hbm, dram, pmem, nvme");
-  EXPECT_EQ(errorOf("{terrace_machine: 1, tiers: {nvme: {read_gbps: 0}}}"),
-            "m.yaml: tiers.nvme.read_gbps: expected a number above 0");
+  EXPECT_EQ(
+      errorOf("{terrace_machine: 1, tiers: {nvme: {read_gbps: 0}}}"),
+      "m.yaml: tiers.nvme.read_gbps: expected a number from 1e-9 to 1e15");
   EXPECT_NE(errorOf("terrace_machine: [1").find("m.yaml:"), std::string::npos);
 }
 
@@ -196,7 +197,8 @@ TEST(MachineFile, DamageIsNamed) {
             "for each of row_bytes");
   EXPECT_EQ(with("gather: {row_bytes: [64], footprint_bytes: [1], "
                  "ns_per_row: [[-1]]}"),
-            "m.yaml: cpu.gather.ns_per_row[0][0]: expected a number above 0");
+            "m.yaml: cpu.gather.ns_per_row[0][0]: expected a number from 1e-9 "
+            "to 1e15");
   EXPECT_EQ(with("gather: {row_bytes: [], footprint_bytes: [1], ns_per_row: "
                  "[]}"),
             "m.yaml: cpu.gather.row_bytes: expected a list of numbers");
@@ -222,6 +224,34 @@ TEST(MachineFile, EveryCutOfAFileIsAnError) {
   std::string text = textOf(everyFigure());
   for (size_t length = 0; length + 1 < text.size(); ++length)
     EXPECT_NE(errorOf(text.substr(0, length)), "") << length;
+}
+
+TEST(Machine, RefusesHostileNumbersWithTheirKey) {
+  for (const char *value : {"-1", "0", "nan", "inf", "-inf", "1e-300", "1e300",
+                            "18446744073709551616", "x", "[]"}) {
+    for (const char *key : {"queue_depth", "process_bytes", "exchange_gbps"})
+      EXPECT_EQ(errorOf("{terrace_machine: 1, " + std::string(key) + ": " +
+                        value + "}")
+                    .find("m.yaml: " + std::string(key) + ": expected"),
+                0u)
+          << key << ": " << value;
+    for (const char *key : {"latency_us", "granule", "write_gbps"})
+      EXPECT_NE(errorOf("{terrace_machine: 1, tiers: {nvme: {" +
+                        std::string(key) + ": " + value + "}}}"),
+                "")
+          << key << ": " << value;
+    EXPECT_NE(errorOf("{terrace_machine: 1, tiers: {nvme: {read_iops: {8: " +
+                      std::string(value) + "}}}}"),
+              "")
+        << value;
+  }
+}
+
+TEST(YamlToJson, RefusesDeepNesting) {
+  std::string deep = std::string(5000, '[') + std::string(5000, ']');
+  llvm::Expected<llvm::json::Value> v = yamlToJson(deep, "t");
+  ASSERT_FALSE(bool(v));
+  EXPECT_NE(llvm::toString(v.takeError()).find("nested"), std::string::npos);
 }
 
 TEST(YamlToJson, TypesPlainScalarsAndKeepsQuotedText) {

@@ -68,7 +68,62 @@ TEST(Profile, RefusesAFallingCurveAndWrongTypes) {
             std::string::npos);
   EXPECT_EQ(errorOf(R"({"terrace_profile": 1, "tables": [{"name": "a",
     "unique_ids": "many"}]})"),
-            "p: tables.a.unique_ids: expected a number that is not negative");
+            "p: tables.a.unique_ids: expected a number from 0 to 1e18, found "
+            "'many'");
+}
+
+TEST(Profile, RefusesHostileNumbersWithTheirKey) {
+  auto errorOf = [](const std::string &fields) {
+    llvm::Expected<Profile> p = Profile::parse(
+        "terrace_profile: 1\ntables: [{name: t, " + fields + "}]\n", "p.yaml");
+    return p ? std::string() : llvm::toString(p.takeError());
+  };
+  const char *const notCounts[] = {"-1",
+                                   "1.5",
+                                   "9007199254740994",
+                                   "9223372036854775807",
+                                   "9223372036854775808",
+                                   "1e300",
+                                   ".nan",
+                                   "nan",
+                                   "inf",
+                                   "-inf",
+                                   "x",
+                                   "[]",
+                                   "true"};
+  for (const char *key : {"batches", "batch", "max_ids", "max_unique_ids",
+                          "distinct_ids", "cold"})
+    for (const char *value : notCounts) {
+      std::string error = errorOf(std::string(key) + ": " + value);
+      EXPECT_NE(error.find("p.yaml: tables.t." + std::string(key) + ": "),
+                std::string::npos)
+          << key << ": " << value << ": " << error;
+    }
+  for (const char *value : notCounts) {
+    EXPECT_NE(errorOf(std::string("reuse: [1, ") + value + "]"), "") << value;
+    EXPECT_NE(
+        errorOf(std::string("miss_ratio: [0.5], cache_rows: [") + value + "]"),
+        "")
+        << value;
+  }
+  for (const char *key : {"ids", "unique_ids", "unique_bags", "unique_bag_ids",
+                          "samples_per_session", "unchanged"})
+    for (const char *value : {"-0.5", "nan", "inf", "-inf", "1e19", "x", "{}"})
+      EXPECT_NE(errorOf(std::string(key) + ": " + value).find(key),
+                std::string::npos)
+          << key << ": " << value;
+  for (const char *value : {"nan", "inf", "-0.1", "1.1", "x"})
+    EXPECT_NE(
+        errorOf(std::string("cache_rows: [8], miss_ratio: [") + value + "]"),
+        "")
+        << value;
+  EXPECT_NE(errorOf("unchanged: 1.5"), "");
+  EXPECT_NE(errorOf("reuse: 3"), "");
+  std::string deep(1000, '[');
+  EXPECT_NE(errorOf("newer: " + deep + std::string(1000, ']')).find("nested"),
+            std::string::npos);
+  EXPECT_EQ(errorOf("max_ids: 9007199254740992, batch: 64.0, unchanged: 1"),
+            "");
 }
 
 } // namespace

@@ -111,6 +111,15 @@ TEST(SpecSet, Errors) {
   EXPECT_NE(failed({"seed.x=1"}).find("did you mean"), 0u);
   EXPECT_NE(failed({"train.metrics=[auc"}).find("--set train.metrics=[auc:"),
             std::string::npos);
+  // As in the file.
+  EXPECT_NE(failed({"terrace=2"})
+                .find("--set terrace=2: error: terrace: this "
+                      "compiler reads version 1"),
+            std::string::npos);
+  EXPECT_NE(failed({"terrace="}).find("missing key 'terrace'"),
+            std::string::npos);
+  EXPECT_NE(failed({"train.stop.auc=2"}).find("at least 0 and at most 1,"),
+            std::string::npos);
   // All edits at once.
   std::string both = failed({"seed=-1", "workers=0"});
   EXPECT_NE(both.find("--set seed=-1"), std::string::npos);

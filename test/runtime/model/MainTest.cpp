@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "FakeRuntime.h"
 #include "runtime/core/Hash.h"
+#include "runtime/model/Config.h"
 #include "runtime/model/ModelMain.h"
 #include "test/runtime/reference/ReferencePlans.h"
 
@@ -21,6 +22,7 @@
 using namespace trc;
 using namespace trc::fake;
 using nlohmann::json;
+using trc::model::ModelConfig;
 namespace fs = std::filesystem;
 
 namespace {
@@ -150,6 +152,75 @@ protected:
   fs::path folder, previous;
   json plan;
 };
+
+TEST_F(ModelMainTest, NumbersHaveTheSpecsLimits) {
+  struct {
+    const char *key;
+    std::vector<const char *> bad, good;
+  } keys[] = {
+      {"train.epochs", {"0", "-1", "1.5", "1073741825", "0x10"}, {"1", "+2"}},
+      {"train.eval_every", {"-1", "101%", "-5%", "nan%", "5x"}, {"0", "5%"}},
+      {"train.metrics", {"recall", "[auc, auc]"}, {"[auc, ne]"}},
+      {"train.checkpoint.every",
+       {"0", "0s", "0.3s", "99999999999999999999", "1e3", "-5", "5m", "",
+        "99999999999999w"},
+       {"1", "30s", "1.5h", "2w"}},
+      {"train.checkpoint.keep", {"0", "-1", "1000001"}, {"1", "1000000"}},
+      {"train.lr_schedule.warmup_steps", {"-1", "281474976710657"}, {"0"}},
+      {"train.lr_schedule.decay_power", {"-1", "101", "nan", "inf"}, {"2.5"}},
+      {"train.lr_schedule.end_scale", {"-0.1", "1.1", "nan"}, {"0", "1"}},
+      {"train.stop.auc", {"1.5", "-1", "nan", "inf", "1e999"}, {"1"}},
+      {"train.stop.logloss", {"-1", "inf"}, {"0.001"}},
+      {"data.path", {"", "[]"}, {"clicks.tsv"}},
+      {"data.list_sep", {"", ",,", "1", "-", "\t"}, {"|"}},
+      {"data.on_bad_row", {"", "drop"}, {"skip"}},
+      {"data.shuffle.buffer", {"-1", "1099511627777"}, {"0", "10"}},
+      {"data.shuffle.seed",
+       {"-1", "18446744073709551616"},
+       {"18446744073709551615"}},
+      {"data.eval.last", {"100%", "-1", "1%%"}, {"0", "10%", "50"}},
+  };
+  Result<ModelConfig> config = [&] {
+    std::string text = plan.dump();
+    trc_artifact a = {TRC_ARTIFACT_MAGIC,
+                      TRC_ARTIFACT_ABI,
+                      text.size(),
+                      text.c_str(),
+                      0,
+                      nullptr};
+    return ModelConfig::parse(a);
+  }();
+  ASSERT_TRUE(config.ok());
+  for (const auto &k : keys) {
+    for (const char *value : k.bad) {
+      Status s = config->set(std::string(k.key) + "=" + value);
+      EXPECT_EQ(s.code(), TRC_BAD_ARGUMENT) << k.key << "=" << value;
+      EXPECT_NE(s.message().find(k.key), std::string::npos) << s.message();
+      EXPECT_LT(s.message().size(), 160u) << s.message();
+    }
+    for (const char *value : k.good)
+      EXPECT_TRUE(config->set(std::string(k.key) + "=" + value).ok())
+          << k.key << "=" << value;
+  }
+}
+
+TEST_F(ModelMainTest, NumbersOfOptionsHaveLimits) {
+  for (const char *verb : {"train", "verify", "bench"})
+    for (const char *bad : {"-1", "99999999999999999999", "1.5", "", "x",
+                            "281474976710657", "nan"}) {
+      Outcome o = run({verb, "--steps", bad});
+      EXPECT_EQ(o.code, 2) << verb << " --steps " << bad;
+      EXPECT_LT(o.err.size(), 160u) << o.err;
+      EXPECT_NE(o.err.find("--steps"), std::string::npos) << o.err;
+    }
+  EXPECT_EQ(run({"train", "--epochs", "0"}).code, 2);
+  EXPECT_EQ(run({"train", "--threads", "1025"}).code, 2);
+  EXPECT_EQ(run({"bench", "--seed", "-1"}).code, 2);
+  EXPECT_EQ(run({"train", "--state", ""}).code, 2);
+  // As many as there are, and no overflow on the way.
+  Outcome o = run({"train", "--steps", "281474976710656"});
+  EXPECT_EQ(o.code, 0) << o.err;
+}
 
 } // namespace
 
