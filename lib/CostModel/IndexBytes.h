@@ -21,7 +21,8 @@ struct StoreShape {
   double space = 2;     // capacity as a multiple of the rows' bytes
   int64_t retained = 1; // checkpoints at once
   int extents = 1;
-  bool mapped = false; // read in place
+  bool mapped = false;             // read in place
+  int64_t depth = trc::storeDepth; // of the I/O lane
 
   /// As the module says, once the rest is known. `memoryHome`: the rows live in
   /// memory.
@@ -44,12 +45,11 @@ struct StoreShape {
   }
   /// In memory: where rows lie, what checkpoints name.
   int64_t indexBytes(int64_t maxWrites, int64_t writeSlots) const {
-    constexpr uint64_t transfers = 64; // of one batch in flight, at most
     return static_cast<int64_t>(trc::storeMemory(
         static_cast<uint64_t>(rows), geometry(),
         static_cast<uint64_t>(storeBytes), static_cast<uint64_t>(retained) + 1,
         static_cast<uint64_t>(writeSlots), static_cast<uint64_t>(maxWrites),
-        transfers, mapped));
+        static_cast<uint64_t>(depth), mapped));
   }
 };
 

@@ -22,8 +22,10 @@ static const char *const claimsFile = "claims.json";
 using Claims = std::map<uint32_t, std::vector<uint64_t>>; // by generation
 
 static Status readClaims(const std::string &folder, Claims &claims) {
-  SealedSource source{folder + "/" + claimsFile, "a list of claims",
-                      "remove it"};
+  SealedSource source{
+      folder + "/" + claimsFile, "a list of claims",
+      "whether a copy of this state has taken its stores over is not known; "
+      "the next session that trains writes it anew"};
   if (!pathExists(source.path))
     return Status();
   Result<std::string> text = readFile(source.path);
@@ -37,6 +39,11 @@ static Status readClaims(const std::string &folder, Claims &claims) {
     }
     return Status();
   });
+}
+
+Status trc::checkClaims(const std::string &folder) {
+  Claims claims;
+  return readClaims(folder, claims);
 }
 
 std::optional<std::vector<uint64_t>> trc::holdersIn(const std::string &folder,

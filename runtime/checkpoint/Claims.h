@@ -28,6 +28,8 @@ namespace trc {
 /// file is damaged: then it may be anybody.
 std::optional<std::vector<uint64_t>> holdersIn(const std::string &folder,
                                                uint32_t generation);
+/// TRC_CORRUPT where the file is damaged.
+Status checkClaims(const std::string &folder);
 /// Durably, and for this generation alone.
 Status writeHolders(const std::string &folder, uint32_t generation,
                     const std::vector<uint64_t> &holders);

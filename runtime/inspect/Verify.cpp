@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/inspect/Verify.h"
 
+#include "runtime/checkpoint/Claims.h"
 #include "runtime/inspect/Roots.h"
 
 #include <algorithm>
@@ -128,6 +129,8 @@ Status inspect::scrubState(const StateDir &dir,
     unreadable(closedName, root.takeStatus());
   if (Result<std::optional<Manifest>> identity = dir.identity(); !identity.ok())
     unreadable("manifest.json", identity.takeStatus());
+  if (Status claims = checkClaims(dir.path()); !claims.ok())
+    unreadable("claims.json", claims);
   for (const StateSource &root : dir.roots(nullptr)) {
     Verified v;
     TRC_RETURN_IF_ERROR(verifyRoot(root, take, progress, v));

@@ -59,6 +59,7 @@ private:
   Status compareTable(size_t t);
   Status compareRecords(size_t t, const std::vector<int64_t> &rows);
   Status compareHead();
+  Status checkBounds();
   Status mismatch(const std::string &where, float plan, float reference);
 
   Run &run;
@@ -357,7 +358,28 @@ Status Verifier::compareHead() {
 Status Verifier::compareTables() {
   for (size_t t = 0; t < reference->definition().tables.size(); ++t)
     TRC_RETURN_IF_ERROR(compareTable(t));
-  return compareHead();
+  TRC_RETURN_IF_ERROR(compareHead());
+  return checkBounds();
+}
+
+/// What explain promised is kept too.
+Status Verifier::checkBounds() {
+  nlohmann::json stats = session->stats();
+  for (const nlohmann::json &tier :
+       stats.value("tiers", nlohmann::json::array())) {
+    if (!tier.contains("bound"))
+      continue;
+    int64_t used = tier.value("used", int64_t(0)),
+            bound = tier.value("bound", int64_t(0));
+    if (used > bound) {
+      different = true;
+      return Status(TRC_MISMATCH, "tier '" + tier.value("name", "") +
+                                      "' holds " + std::to_string(used) +
+                                      " bytes; the plan says at most " +
+                                      std::to_string(bound));
+    }
+  }
+  return Status();
 }
 
 int Verifier::go() {

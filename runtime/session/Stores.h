@@ -24,12 +24,12 @@ struct StoresOptions {
   std::vector<uint64_t> replaces; // of states that were here and were given up
   std::optional<std::vector<uint64_t>> holders; // see RowStoreOptions
   uint64_t holder = 0;                          // with create
-  uint32_t generation = 0; // of the layout; has index files of its own
-  std::string folder;      // relative paths lie in it, and the index files
-  bool create = false;     // new and empty, ours to write
-  bool readOnly = false;   // existing ones, to look at
-  bool scratch = false;    // with create: in files without a name
-  uint32_t depth = 64;     // transfers in flight
+  uint32_t generation = 0;     // of the layout; has index files of its own
+  std::string folder;          // relative paths lie in it, and the index files
+  bool create = false;         // new and empty, ours to write
+  bool readOnly = false;       // existing ones, to look at
+  bool scratch = false;        // with create: in files without a name
+  uint32_t depth = storeDepth; // transfers in flight
   uint32_t retained = 1;
   std::vector<bool> pmem; // by group: at home on persistent memory; or empty
   /// Of a group that a pipeline writes to.

@@ -17,6 +17,8 @@
 namespace trc {
 
 constexpr uint64_t storeSector = 4096; // superblock, and unit of appends
+/// Transfers in flight where a plan has no I/O lane that says otherwise.
+constexpr uint32_t storeDepth = 128;
 
 struct StoreGeometry {
   uint64_t segmentBytes = 0;

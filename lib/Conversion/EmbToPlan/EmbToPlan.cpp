@@ -12,6 +12,7 @@
 #include "Transforms/Plan/ProgramModel.h"
 #include "dialects/plan/Plan.h"
 #include "runtime/store/RecordFormat.h"
+#include "runtime/store/StoreGeometry.h"
 
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringSet.h"
@@ -110,7 +111,7 @@ private:
       plan::LaneOp::create(b, loc, b.getStringAttr(lane.name),
                            plan::LaneKindAttr::get(b.getContext(), lane.kind),
                            lane.kind == plan::LaneKind::IO
-                               ? b.getI64IntegerAttr(128)
+                               ? b.getI64IntegerAttr(trc::storeDepth)
                                : IntegerAttr());
   }
 

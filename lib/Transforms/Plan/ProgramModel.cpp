@@ -140,6 +140,10 @@ planner::StoreShape ProgramModel::storeOf(plan::GroupOp group) const {
   store.storeBytes = group.getRecord().getStoreBytes();
   store.retained = emb::storeRetainedOf(module);
   store.setSpace(emb::storeSpaceOf(module), !group.isCached());
+  plan::ProgramOp own = program;
+  for (auto lane : own.getBody().front().getOps<plan::LaneOp>())
+    if (lane.getKind() == plan::LaneKind::IO && lane.getDepth())
+      store.depth = int64_t(std::min<uint64_t>(*lane.getDepth(), 4096));
   if (group.isCached())
     if (int home = tier(group.getHome()); home >= 0) {
       emb::TierOp op(tiers[home]);

@@ -5,7 +5,7 @@
 !t = !emb.state<[1000, 16], #emb.row<f32>>
 
 module attributes {emb.pins = {lookahead = 0 : i64}} {
-  // expected-error@+1 {{tier 'dram' has 1000 bytes; the smallest capacity that fits is 326756 bytes (319.1 KiB: rings 24.0 KiB, slots 4.2 KiB, index 290.8 KiB)}}
+  // expected-error@+1 {{tier 'dram' has 1000 bytes; the smallest capacity that fits is 357476 bytes (349.1 KiB: rings 24.0 KiB, slots 4.2 KiB, index 320.8 KiB)}}
   emb.tier @dram dram bytes 1000
   emb.tier @disk nvme bytes 1073741824 path "x.store"
   emb.table @t : !t ids index optimizer #emb.rowwise_adagrad<lr = 0.1, eps = 1.0e-8> init #emb.constant<0.0>

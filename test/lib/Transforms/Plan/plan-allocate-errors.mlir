@@ -4,7 +4,7 @@
 !state_40x4xf32 = !emb.state<[40, 4], #emb.row<f32>>
 !state_9x4xf32 = !emb.state<[9, 4], #emb.row<f32>>
 module {
-  // expected-error @below {{tier 'dram' has 40000 bytes (39.1 KiB), but the plan needs 329459}}
+  // expected-error @below {{tier 'dram' has 40000 bytes (39.1 KiB), but the plan needs 401139}}
   emb.tier @dram dram bytes 40000
   emb.tier @disk nvme bytes 1000000 path "x.store"
   emb.table @a : !state_40x4xf32 ids index optimizer #emb.rowwise_adagrad<lr = 0.1, eps = 1.0e-08> init #emb.constant<0.0> placement #emb.placement<home = @disk, cache = @dram, retained = 3, policy = "lru">
@@ -58,8 +58,8 @@ module {
 !state_40x4xf32 = !emb.state<[40, 4], #emb.row<f32>>
 !state_9x4xf32 = !emb.state<[9, 4], #emb.row<f32>>
 module {
-  // expected-error @below {{give it at least 329459 bytes}}
-  emb.tier @dram dram bytes 329458
+  // expected-error @below {{give it at least 401139 bytes}}
+  emb.tier @dram dram bytes 401138
   emb.tier @disk nvme bytes 1000000 path "x.store"
   emb.table @a : !state_40x4xf32 ids index optimizer #emb.rowwise_adagrad<lr = 0.1, eps = 1.0e-08> init #emb.constant<0.0> placement #emb.placement<home = @disk, cache = @dram, retained = 3, policy = "lru">
   emb.table @b : !state_9x4xf32 ids hash optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0> placement #emb.placement<home = @dram>
@@ -112,7 +112,7 @@ module {
 !state_40x4xf32 = !emb.state<[40, 4], #emb.row<f32>>
 !state_9x4xf32 = !emb.state<[9, 4], #emb.row<f32>>
 module {
-  emb.tier @dram dram bytes 329459
+  emb.tier @dram dram bytes 401139
   emb.tier @disk nvme bytes 1000000 path "x.store"
   emb.table @a : !state_40x4xf32 ids index optimizer #emb.rowwise_adagrad<lr = 0.1, eps = 1.0e-08> init #emb.constant<0.0> placement #emb.placement<home = @disk, cache = @dram, retained = 3, policy = "lru">
   emb.table @b : !state_9x4xf32 ids hash optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0> placement #emb.placement<home = @dram>
