@@ -15,6 +15,7 @@ from ctypes import c_void_p
 from . import errors
 
 OK, WOULD_BLOCK, BAD_ARGUMENT, BAD_INPUT, FORKED = 0, 1, 2, 3, 15
+NOT_STORED = 9, 10, 11  # IO, NO_SPACE, NO_MEMORY: a close that can be called again
 MODES = {"train": 0, "eval": 1, "serve": 2}
 OPEN_FRESH, OPEN_WARM = 1, 2
 ARTIFACT_MAGIC, ARTIFACT_ABI = 0x31435254, 3
@@ -84,6 +85,7 @@ class Artifact(Structure):
 _signatures = {
     "trc_open": [POINTER(OpenOptions), POINTER(c_void_p)],
     "trc_close": [c_void_p],
+    "trc_discard": [c_void_p],
     "trc_describe": [c_void_p, POINTER(ModelInfo)],
     "trc_submit": [c_void_p, POINTER(Batch), POINTER(c_uint64)],
     "trc_submit_keyed": [c_void_p, POINTER(KeyedBatch), POINTER(c_uint64)],

@@ -140,6 +140,8 @@ class Session:
                 self.close()
             except Exception as error:
                 warnings.warn(f"terrace: {error}")
+                if self._handle is not None:
+                    self.discard()
 
     def __repr__(self):
         return f"<terrace.Session '{self.model}' ({self.mode}{', closed' if self._handle is None else ''}) state={self.state!r}>"
@@ -148,7 +150,11 @@ class Session:
         raise TypeError("a terrace.Session cannot be pickled or sent to a worker process; load and collate there, submit in the main process")
 
     def close(self):
-        """Writes the tables back (train mode) and ends the session. Batches in flight are released, not applied."""
+        """Writes the tables back (train mode) and ends the session. Batches in flight are released, not applied.
+
+        Where the state cannot be stored (NoSpace, DeviceError, NoMemory), all of it is still here, and locked: mend what the message names and
+        call close again, or give the steps since the last checkpoint up with discard().
+        """
         if self._handle is None:
             return
         if os.getpid() != self._process:  # the parent's: left alone
@@ -159,11 +165,28 @@ class Session:
             self._library.trc_cancel(self._handle)
             while self._others():
                 time.sleep(0.001)
-        handle, self._handle = self._handle, None
         self._open.clear()
-        _open_sessions.discard(self)
+        self._end_with(self._library.trc_close)
+
+    def discard(self):
+        """Ends the session and saves nothing: the state stays that of its last checkpoint or close."""
+        if self._handle is None:
+            return
+        if os.getpid() != self._process:
+            self._handle = None
+            return
+        self._closing = True
+        while self._others():
+            self._library.trc_cancel(self._handle)
+            time.sleep(0.001)
+        self._end_with(self._library.trc_discard)
+
+    def _end_with(self, function):
         error = _abi.error_struct()
-        status = self._library.trc_close(handle, byref(error))
+        status = function(self._handle, byref(error))
+        if status not in _abi.NOT_STORED:
+            self._handle = None
+            _open_sessions.discard(self)
         if status:
             _abi.raise_error(status, error)
 
@@ -177,7 +200,8 @@ class Session:
         try:
             handle = self._handle
             if handle is None or self._closing:
-                raise OutOfOrder(f"the session of '{self.model}' is closed; open it again with terrace.load")
+                raise OutOfOrder(f"the session of '{self.model}' is closed; open it again with terrace.load" if handle is None or self._others() else
+                                 f"the session of '{self.model}' could not be stored: close() it again, or discard() the steps since its last checkpoint")
             error = _abi.error_struct()
             status = function(handle, *arguments, byref(error))
             if status:

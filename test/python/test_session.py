@@ -558,6 +558,24 @@ class SessionTest(Scratch):
                 self.assertGreaterEqual(session.step, int(out))
                 self.assertTrue(np.isfinite(session.read_rows("items", range(500))).all())
 
+    def test_a_close_that_cannot_store_can_be_called_again(self):
+        rng = np.random.default_rng(24)
+        for end in ("close", "discard"):
+            session = self.load(fresh=True)
+            ticket = session.submit(batch(rng))
+            out = session.forward(ticket)
+            session.backward(ticket, out)
+            os.rename(session.state, "away")
+            with self.raises(terrace.Error, "step 1 is not stored yet"):
+                session.close()
+            with self.raises(terrace.OutOfOrder, "close() it again", "discard()"):
+                session.submit(batch(rng))
+            os.rename("away", session.state)
+            getattr(session, end)()
+            session.close()  # over: nothing to do
+            with self.load() as again:
+                self.assertEqual(again.step, 1 if end == "close" else 0)
+
     def test_not_closing_is_a_warning(self):
         session = self.load()
         with self.assertWarns(ResourceWarning):
