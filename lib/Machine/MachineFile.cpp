@@ -284,7 +284,7 @@ json::Value Machine::toJson() const {
   // Keys are owned: a StringRef would only be looked at.
   auto add = [](json::Object &to, std::string key, double value) {
     if (value > 0)
-      to[std::move(key)] = value;
+      to.try_emplace(std::move(key), value);
   };
   auto addSurface = [](json::Object &to, std::string key, const Surface &s,
                        const SurfaceKeys &keys) {
