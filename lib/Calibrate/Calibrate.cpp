@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
+#include <tuple>
 
 using namespace llvm;
 
@@ -61,7 +62,8 @@ Expected<machine::Machine> calibrate(const Options &options) {
           unique, /*IgnoreExisting=*/false, sys::fs::perms::owner_all))
     return createStringError(error, "cannot make a folder in '%s': %s",
                              options.folder.c_str(), error.message().c_str());
-  scope_exit cleanUp([&] { sys::fs::remove_directories(unique); });
+  scope_exit cleanUp(
+      [&] { std::ignore = sys::fs::remove_directories(unique); });
 
   Part part{options, unique.str().str(), {}, {}};
   int number = 0, parts = partCount(options);
@@ -97,7 +99,7 @@ Expected<machine::Machine> calibrate(const Options &options) {
                                error.message().c_str());
     sys::path::append(model, "terrace-calibrate-%%%%%%%%");
     sys::fs::createUniquePath(model, path, /*MakeAbsolute=*/false);
-    scope_exit removeFile([&] { sys::fs::remove(path); });
+    scope_exit removeFile([&] { std::ignore = sys::fs::remove(path); });
     Expected<machine::TierModel> pmem =
         measurePmem(part, path.str().str(), cpu.cores);
     if (!pmem)

@@ -11,6 +11,8 @@
 #include "runtime/exec/Grain.h"
 #include "runtime/store/RecordFormat.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -324,8 +326,7 @@ StepCost planner::stepCost(const Problem &problem, const Decision &decision,
       traffic.misses = misses;
       traffic.missRatio = l.unique > 0 ? misses / l.unique : 0;
       const machine::TierModel &home = m.tier(problem.tiers[d.home].kind);
-      double moved = double((table.storeBytes() + home.granule - 1) /
-                            home.granule * home.granule);
+      auto moved = double(llvm::alignTo(table.storeBytes(), home.granule));
       traffic.fetchBytes = misses * moved;
       // Trained rows are dirty; a log writes them one after the other.
       double appended = problem.serve ? 0 : misses * double(table.storeBytes());
@@ -349,8 +350,7 @@ StepCost planner::stepCost(const Problem &problem, const Decision &decision,
     // Rows are read and written where the kernels find them.
     TierKind nearKind = problem.tiers[rowsIn].kind;
     const machine::TierModel &near = m.tier(nearKind);
-    double granules = double((table.rowBytes() + near.granule - 1) /
-                             near.granule * near.granule);
+    auto granules = double(llvm::alignTo(table.rowBytes(), near.granule));
     w.at(Stage::Gather) +=
         std::max(gatherSeconds(cpu, table, l, nearOf[t]),
                  isNear(nearKind, cpu.gather, nearOf[t].hotBytes)

@@ -286,7 +286,7 @@ Footprint planner::computeFootprint(const Problem &problem,
       fp.use[ringTier][w].rings += arenaBytes(rings);
     for (Ring &r : rings) {
       r.worker = w;
-      fp.rings.push_back(std::move(r));
+      fp.rings.push_back(r);
     }
   }
   return fp;

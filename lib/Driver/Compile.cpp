@@ -17,9 +17,9 @@
 
 namespace terrace::driver {
 
-static const llvm::StringRef emitWords[] = {"spec", "mlir",     "decision",
-                                            "plan", "artifact", "llvm",
-                                            "obj",  "lib",      "exe"};
+static constexpr llvm::StringRef emitWords[] = {"spec", "mlir",     "decision",
+                                                "plan", "artifact", "llvm",
+                                                "obj",  "lib",      "exe"};
 
 llvm::ArrayRef<llvm::StringRef> emitNames() { return emitWords; }
 

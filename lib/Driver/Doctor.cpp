@@ -25,6 +25,7 @@
 #include <mutex>
 #include <sys/utsname.h>
 #include <thread>
+#include <tuple>
 #include <unistd.h>
 
 namespace terrace::driver {
@@ -182,7 +183,7 @@ void checkDevices(llvm::StringRef folder, std::vector<Finding> &findings) {
          "container, "
          "allow io_uring_setup in its seccomp filter"});
   Trial any = tryDevice(trc::DeviceOptions::Backend::Auto, unique.c_str());
-  (void)llvm::sys::fs::remove(unique);
+  std::ignore = llvm::sys::fs::remove(unique);
   std::string where = " in " + folder.str();
   if (!any.error.empty())
     findings.push_back({"direct I/O", Level::Fail, any.error + where,
@@ -216,7 +217,7 @@ Finding checkLinking(llvm::StringRef folder) {
   std::vector<codegen::ObjectCode> objects;
   objects.push_back(std::move(*object));
   llvm::Error error = codegen::linkExecutable(objects, *archives, unique);
-  (void)llvm::sys::fs::remove(unique);
+  std::ignore = llvm::sys::fs::remove(unique);
   if (error)
     return {
         "linking", Level::Fail, llvm::toString(std::move(error)),

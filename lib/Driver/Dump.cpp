@@ -73,8 +73,8 @@ bool Dump::prepare() {
     if (isNumbered(llvm::sys::path::filename(it->path())))
       old.push_back(it->path());
   for (const std::string &file : old)
-    if ((ec = llvm::sys::fs::remove(file)))
-      break;
+    if (!ec)
+      ec = llvm::sys::fs::remove(file);
   if (ec)
     failure = folder + ": " + ec.message();
   return !ec;

@@ -198,7 +198,8 @@ Homes Search::leastHomes(int64_t lookahead) const {
     return true;
   };
   if (choice.size() <= 8) {
-    Homes start = h;
+    // `consider` changes `h`. NOLINTNEXTLINE(*-unnecessary-copy-initialization)
+    const Homes start = h;
     for (unsigned mask = 1; mask < (1u << choice.size()); ++mask) {
       Homes candidate = start;
       for (size_t i = 0; i < choice.size(); ++i)

@@ -20,21 +20,21 @@ namespace terrace::spec {
 namespace {
 
 using Keys = llvm::ArrayRef<llvm::StringRef>;
-const llvm::StringRef tableKeys[] = {"name",     "rows", "dim",       "dtype",
-                                     "rounding", "init", "optimizer", "ids",
-                                     "use",      "count"};
+constexpr llvm::StringRef tableKeys[] = {
+    "name", "rows",      "dim", "dtype", "rounding",
+    "init", "optimizer", "ids", "use",   "count"};
 // An inline table is repeated with its feature.
-const llvm::StringRef inlineKeys[] = {"name",      "rows",     "dim",
-                                      "dtype",     "rounding", "init",
-                                      "optimizer", "ids",      "use"};
-const llvm::StringRef featureKeys[] = {
+constexpr llvm::StringRef inlineKeys[] = {"name",      "rows",     "dim",
+                                          "dtype",     "rounding", "init",
+                                          "optimizer", "ids",      "use"};
+constexpr llvm::StringRef featureKeys[] = {
     "name",    "column",   "table",    "type",  "pooling", "weights",
     "max_ids", "mean_ids", "overflow", "dedup", "count",   "use"};
-const llvm::StringRef tableDefaults[] = {
+constexpr llvm::StringRef tableDefaults[] = {
     "rows", "dim", "dtype", "rounding", "init", "optimizer", "ids"};
-const llvm::StringRef featureDefaults[] = {"column",   "table",    "type",
-                                           "pooling",  "weights",  "max_ids",
-                                           "mean_ids", "overflow", "dedup"};
+constexpr llvm::StringRef featureDefaults[] = {
+    "column",  "table",    "type",     "pooling", "weights",
+    "max_ids", "mean_ids", "overflow", "dedup"};
 
 // As the IR and the artifact have it.
 constexpr int64_t maxRows = int64_t(1) << 40;

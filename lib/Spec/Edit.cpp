@@ -18,13 +18,13 @@ namespace {
 // A thousand tables are usual; this bounds what a typo can cost.
 constexpr int64_t maxCount = 100000;
 
-const llvm::StringRef nodeKeyList[] = {"terrace", "memory",  "workers",
-                                       "target",  "machine", "plan"};
-const llvm::StringRef namedLists[] = {"tables", "features", "dense", "tiers",
-                                      "place"};
+constexpr llvm::StringRef nodeKeyList[] = {"terrace", "memory",  "workers",
+                                           "target",  "machine", "plan"};
+constexpr llvm::StringRef namedLists[] = {"tables", "features", "dense",
+                                          "tiers", "place"};
 // {kind: adam} may be written adam.
-const llvm::StringRef kindMaps[] = {"optimizer", "init", "ids", "interaction",
-                                    "head"};
+constexpr llvm::StringRef kindMaps[] = {"optimizer", "init", "ids",
+                                        "interaction", "head"};
 
 /// What an item of a named list is called: its name, or its glob.
 llvm::StringRef itemName(const Yaml &item) {

@@ -119,7 +119,7 @@ void Check::quantized(const Table &t, const std::string &path) {
   // Rows that were never trained are quantised too, with a bias in f16.
   constexpr double most = 65504;
   double far = 0;
-  switch (t.init.kind) {
+  switch (t.init.kind.value) {
   case InitKind::Uniform:
     far = std::max(std::fabs(t.init.low), std::fabs(t.init.high));
     break;

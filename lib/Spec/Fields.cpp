@@ -22,18 +22,18 @@ struct Unit {
   llvm::StringRef name;
   int64_t factor;
 };
-const Unit sizeUnits[] = {{"B", 1},
-                          {"KiB", int64_t(1) << 10},
-                          {"MiB", int64_t(1) << 20},
-                          {"GiB", int64_t(1) << 30},
-                          {"TiB", int64_t(1) << 40},
-                          {"PiB", int64_t(1) << 50},
-                          {"kB", 1000},
-                          {"KB", 1000},
-                          {"MB", 1000000},
-                          {"GB", 1000000000},
-                          {"TB", 1000000000000}};
-const Unit timeUnits[] = {
+constexpr Unit sizeUnits[] = {{"B", 1},
+                              {"KiB", int64_t(1) << 10},
+                              {"MiB", int64_t(1) << 20},
+                              {"GiB", int64_t(1) << 30},
+                              {"TiB", int64_t(1) << 40},
+                              {"PiB", int64_t(1) << 50},
+                              {"kB", 1000},
+                              {"KB", 1000},
+                              {"MB", 1000000},
+                              {"GB", 1000000000},
+                              {"TB", 1000000000000}};
+constexpr Unit timeUnits[] = {
     {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
 
 // Shows a value in a message: never a megabyte, never a control character.

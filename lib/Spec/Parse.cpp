@@ -19,7 +19,7 @@ namespace terrace::spec {
 
 namespace {
 
-const llvm::StringRef topKeys[] = {
+constexpr llvm::StringRef topKeys[] = {
     "terrace", "model",    "seed",      "numerics", "on_bad_id", "on_bad_grad",
     "batch",   "defaults", "templates", "tables",   "features",  "dense",
     "head",    "train",    "serve",     "data",     "memory",    "workers",

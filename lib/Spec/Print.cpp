@@ -70,7 +70,7 @@ std::string printAmount(const Amount &amount) {
 std::string printInit(const Init &init) {
   Flow flow;
   flow.add("kind", name(init.kind.value));
-  switch (init.kind) {
+  switch (init.kind.value) {
   case InitKind::Uniform:
     flow.real("low", init.low).real("high", init.high);
     break;

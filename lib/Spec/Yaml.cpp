@@ -297,11 +297,9 @@ bool Reader::read(Yaml &root) {
       good = convert(node, root, 0);
     if (!stream.failed() && !stopped && good && ++document != stream.end()) {
       llvm::yaml::Node *next = document->getRoot();
-      if (next && !stream.failed() && !llvm::isa<llvm::yaml::NullNode>(next)) {
+      if (next && !stream.failed() && !llvm::isa<llvm::yaml::NullNode>(next))
         diagnostics.error(locOf(*next),
                           "a second document: a spec is one document");
-        good = false;
-      }
     }
   }
   if (stream.failed() && !context.reported)

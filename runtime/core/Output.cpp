@@ -129,6 +129,7 @@ Status refuseStateFile(const std::string &output, const std::string &state) {
 /// Never freed, only used again: a signal may come at any time.
 struct Unfinished::Entry {
   std::atomic<char *> path{nullptr};
+  std::atomic<char *> removed{nullptr}; // the path, once a signal removed it
   std::atomic<bool> taken{true};
   Entry *next = nullptr;
 };
@@ -165,6 +166,7 @@ void Unfinished::keep() {
   if (!entry)
     return;
   std::free(entry->path.exchange(nullptr));
+  std::free(entry->removed.exchange(nullptr));
   entry->taken.store(false);
   entry = nullptr;
 }
@@ -176,6 +178,7 @@ void Unfinished::discard() {
   if (path)
     ::unlink(path);
   std::free(path);
+  std::free(entry->removed.exchange(nullptr));
   entry->taken.store(false);
   entry = nullptr;
 }
@@ -183,8 +186,10 @@ void Unfinished::discard() {
 void removeUnfinished() {
   int saved = errno;
   for (Unfinished::Entry *e = Unfinished::first.load(); e; e = e->next)
-    if (char *path = e->path.exchange(nullptr))
-      ::unlink(path); // and its memory goes with the process
+    if (char *path = e->path.exchange(nullptr)) {
+      ::unlink(path);
+      e->removed.store(path); // a signal's handler frees nothing
+    }
   errno = saved;
 }
 

@@ -325,9 +325,10 @@ StoresOptions Session::storesOptions() {
   }
   // By the plan alone: stores end after the pipeline has begun to.
   how.rowName = [this](size_t g, uint32_t row) {
-    const TablePlan *table = nullptr;
-    for (int t : plan.groups[g].tables) // in rising order of their rows
-      if (!table || plan.tables[t].rowBase <= static_cast<int64_t>(row))
+    const std::vector<int> &tables = plan.groups[g].tables;
+    const TablePlan *table = &plan.tables[tables.front()];
+    for (int t : tables) // in rising order of their rows
+      if (plan.tables[t].rowBase <= static_cast<int64_t>(row))
         table = &plan.tables[t];
     return "row " + std::to_string(static_cast<int64_t>(row) - table->rowBase) +
            " of table '" + table->name + "'";

@@ -400,7 +400,7 @@ Status ImageLoad::run() {
         blockSignalsInThisThread();
         work(w);
       });
-  } catch (const std::system_error &) {
+  } catch (const std::system_error &) { // NOLINT(bugprone-empty-catch)
     // Then with those that there are.
   }
   work(*workers[0]);

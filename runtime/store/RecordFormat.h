@@ -32,7 +32,7 @@ constexpr uint64_t recordBytes(uint64_t payloadBytes) {
 /// Whole blocks that one record may touch, in bytes.
 constexpr uint64_t recordSpan(uint64_t storeBytes, uint64_t block) {
   // Records start at multiples of 16, so the worst start is block - 16.
-  return block % storeBytes == 0
+  return storeBytes == 0 || block % storeBytes == 0
              ? block
              : (storeBytes + block - recordAlign + block - 1) / block * block;
 }

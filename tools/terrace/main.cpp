@@ -251,12 +251,8 @@ void addStateVerbs(CLI::App &app, const WithJson &withJson, StateVerbs &verbs,
   verb->callback([&] { code = runRows(r, json); });
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
-  Signals signals;
-  llvm::InitLLVM init(argc, argv);
-  signals.install();
+/// The exit code. Throws what CLI11 and the standard library throw.
+int runCommandLine(int argc, char **argv) {
   CLI::App app(
       "Terrace compiles embedding access plans: a YAML spec of tables, "
       "features and memory\nbecomes an executable (or a library for a "
@@ -461,9 +457,20 @@ int main(int argc, char **argv) {
     if (error.get_exit_code() == 0)
       return finishOutput(app.exit(error));
     return usageError(app, error);
+  }
+  return finishOutput(code);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Signals signals;
+  llvm::InitLLVM init(argc, argv);
+  signals.install();
+  try {
+    return runCommandLine(argc, argv);
   } catch (const std::exception &error) {
     llvm::errs() << "terrace: error: " << error.what() << "\n";
     return int(driver::Outcome::Environment);
   }
-  return finishOutput(code);
 }

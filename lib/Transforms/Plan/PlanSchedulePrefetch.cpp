@@ -45,8 +45,7 @@ struct PlanSchedulePrefetch
       return std::make_pair(int64_t(*program.getLookahead()),
                             std::string("program"));
     if (plan::DecisionAttr decision = plan::getDecision(program))
-      return std::make_pair(int64_t(decision.getLookahead()),
-                            std::string("decision"));
+      return std::make_pair(decision.getLookahead(), std::string("decision"));
     FailureOr<ProgramModel> model = ProgramModel::of(program);
     if (failed(model))
       return failure();
