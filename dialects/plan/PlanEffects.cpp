@@ -48,6 +48,10 @@ static void ring(Effects &effects, Access access, Value ring) {
     effects.push_back({access, Role::Ring, RowSet::None, {}, ring});
 }
 
+static void cut(Effects &effects, Access access) {
+  effects.push_back({access, Role::Cut, RowSet::None, {}, Value()});
+}
+
 /// Reads the ring behind `value`, said once.
 static void read(Effects &effects, Value value) {
   Value from = getRingOf(value);
@@ -167,11 +171,7 @@ void UnpinOp::getPlanEffects(Effects &effects) {
 void PreserveOp::getPlanEffects(Effects &effects) {
   buffers(effects, *this);
   rows(effects, Access::Read, Role::Slots, RowSet::Pin, getGroupAttr());
-}
-
-void CutOp::getPlanEffects(Effects &effects) {
-  rows(effects, Access::Read, Role::Slots, RowSet::All, {});
-  rows(effects, Access::Read, Role::Directory, RowSet::All, {});
+  cut(effects, Access::Read);
 }
 
 void CopyOp::getPlanEffects(Effects &effects) { buffers(effects, *this); }
@@ -268,6 +268,7 @@ static void readForWeights(Effects &effects, Operation *op) {
 
 void ResumeOp::getPlanEffects(Effects &effects) {
   buffers(effects, *this);
+  cut(effects, Access::Write); // any time before
   if (!getRing())
     return;
   readForWeights(effects, *this);
@@ -299,6 +300,8 @@ static SideEffects::Resource *resourceOf(Role role) {
     return HomeResource::get();
   case Role::Ring:
     return RingResource::get();
+  case Role::Cut:
+    return CutResource::get();
   }
   llvm_unreachable("covered switch");
 }

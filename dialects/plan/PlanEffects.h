@@ -24,6 +24,7 @@ enum class Role {
   Slots,     // rows where kernels use them: slots, or in place without a cache
   Home,      // records on the home tier
   Ring,      // a batch's slot of a ring
+  Cut,       // whether the trainer has cut for a checkpoint before this step
 };
 
 /// Which rows of the group, relative to the batch t of the op.
@@ -41,7 +42,7 @@ struct PlanEffect {
   Access access;
   Role role;
   RowSet rows = RowSet::None;
-  mlir::FlatSymbolRefAttr group; // null for rings and for all groups (cut)
+  mlir::FlatSymbolRefAttr group; // null for rings and for cuts
   mlir::Value ring;              // for Role::Ring: the plan.ring
 };
 
@@ -59,6 +60,9 @@ struct SlotsResource : mlir::SideEffects::Resource::Base<SlotsResource> {
 };
 struct HomeResource : mlir::SideEffects::Resource::Base<HomeResource> {
   llvm::StringRef getName() final { return "plan.home"; }
+};
+struct CutResource : mlir::SideEffects::Resource::Base<CutResource> {
+  llvm::StringRef getName() final { return "plan.cut"; }
 };
 struct RingResource : mlir::SideEffects::Resource::Base<RingResource> {
   llvm::StringRef getName() final { return "plan.ring"; }

@@ -195,15 +195,21 @@ def Plan_UnpinOp : Plan_StageOp<"unpin",
 }
 
 def Plan_PreserveOp : Plan_StageOp<"preserve",
-    (ins FlatSymbolRefAttr:$group, Plan_RowsType:$rows, Plan_RingType:$ring),
-    "$group $rows `into` $ring", Compute, OfGroup, IntoRing> {
-  let summary = "copies rows that a pending checkpoint needs, before their update";
-  let results = (outs Plan_TokenType:$preserved);
-}
+    (ins FlatSymbolRefAttr:$group, Optional<Plan_RowsType>:$rows,
+         Plan_BufType:$occurrences),
+    "$group (`rows` $rows^)? `[` $occurrences `]`", Compute, OfGroup, "{}",
+    "{}", [AttrSizedOperandSegments]> {
+  let summary = "stores the rows that a pending checkpoint needs, before their update";
+  let description = [{
+    A checkpoint takes the value that every row has between two steps, while
+    training goes on: rows of this batch that it has not stored yet are copied
+    and queued here, which waits where the store's write buffer is full. Nothing
+    to do where no checkpoint is pending.
 
-def Plan_CutOp : Plan_StageOp<"cut", (ins), "", Host> {
-  let summary = "where a checkpoint may cut: a boundary between steps";
-  let results = (outs Plan_TokenType:$cut);
+    The trainer may cut until its word to go on, so this must run after
+    plan.resume, and before the rows' plan.segment_update.
+  }];
+  let results = (outs Plan_TokenType:$preserved);
 }
 
 def Plan_CopyOp : Plan_StageOp<"copy",

@@ -26,7 +26,7 @@ static std::optional<RingRole> roleOf(Operation *op) {
       .Case([](DedupOp) { return RingRole::Dedup; })
       .Case([](UniqueOp) { return RingRole::Unique; })
       .Case([](ProbeOp) { return RingRole::Probe; })
-      .Case<SpillOp, PreserveOp>([](auto) { return RingRole::WriteBuf; })
+      .Case([](SpillOp) { return RingRole::WriteBuf; })
       .Case([](FetchOp) { return RingRole::Staging; })
       .Case([](GatherPoolOp) { return RingRole::Pooled; })
       .Case([](ExpandOp) { return RingRole::Expanded; })
@@ -209,8 +209,14 @@ LogicalResult terrace::plan::detail::verifyStage(Operation *op) {
           return failure();
         return verifyFrom<FetchOp>(stage, op.getStaged(), "staged rows");
       })
-      .Case<UnpinOp, PreserveOp>([&](auto op) {
+      .Case([&](UnpinOp op) {
         return verifyFrom<FillOp>(stage, op.getRows(), "rows");
+      })
+      .Case([&](PreserveOp op) -> LogicalResult {
+        if (op.getRows() &&
+            failed(verifyFrom<FillOp>(stage, op.getRows(), "rows")))
+          return failure();
+        return verifyOccurrences(stage, op.getOccurrences());
       })
       .Case([&](GatherPoolOp op) -> LogicalResult {
         if (op.getRows() &&
@@ -388,7 +394,7 @@ static LogicalResult verifyRowsOperand(Operation *op, GroupOp group,
 
 static LogicalResult verifyGroupUse(PlanStageOpInterface stage, GroupOp group,
                                     SymbolTableCollection &symbols) {
-  if (isa<ProbeOp, SpillOp, StoreOp, FetchOp, FillOp, UnpinOp, PreserveOp>(
+  if (isa<ProbeOp, SpillOp, StoreOp, FetchOp, FillOp, UnpinOp>(
           stage.getOperation()) &&
       !group.isCached())
     return stage->emitOpError("group @")

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 #define TRC_ARTIFACT_MAGIC 0x31435254u /* "TRC1" */
-#define TRC_ARTIFACT_ABI 3u
+#define TRC_ARTIFACT_ABI 4u
 
 /* CPU images, in rising order of demands. Index into trc_kernel.image. */
 enum trc_cpu { TRC_CPU_V3 = 0, TRC_CPU_V4 = 1, TRC_CPU_COUNT = 2 };

@@ -22,7 +22,7 @@ using namespace terrace::codegen;
 
 // The layouts below are those of the header on x86-64.
 static_assert(sizeof(trc_kernel) == 8 + 8 * TRC_CPU_COUNT);
-static_assert(sizeof(trc_artifact) == 40 && TRC_ARTIFACT_ABI == 3);
+static_assert(sizeof(trc_artifact) == 40 && TRC_ARTIFACT_ABI == 4);
 
 namespace {
 class ArtifactBuilder {

@@ -16,10 +16,10 @@ namespace terrace::schedule {
 
 namespace {
 const char *const opNames[] = {
-    "ingest", "check",          "translate", "dedup", "unique",
-    "touch",  "probe",          "spill",     "store", "fetch",
-    "fill",   "gather_pool",    "expand",    "call",  "handoff",
-    "resume", "segment_update", "unpin",     "other"};
+    "ingest", "check",       "translate",      "dedup", "unique",
+    "touch",  "probe",       "spill",          "store", "fetch",
+    "fill",   "gather_pool", "expand",         "call",  "handoff",
+    "resume", "preserve",    "segment_update", "unpin", "other"};
 const char *const laneNames[] = {"cpu", "stream", "io", "caller"};
 const char *const ringNames[] = {"ingest",  "dedup",    "unique", "probe",
                                  "staging", "writebuf", "pooled", "expanded",
@@ -73,6 +73,7 @@ bool canRunOn(OpKind kind, LaneKind lane) {
   case OpKind::GatherPool:
   case OpKind::Expand:
   case OpKind::Call:
+  case OpKind::Preserve:
   case OpKind::SegmentUpdate:
     return lane == LaneKind::Cpu || lane == LaneKind::Stream;
   case OpKind::Store:
@@ -119,6 +120,9 @@ std::vector<Effect> stateEffects(OpKind kind, int group, bool cached,
     return {{Role::Slots, group, RowSet::Miss, true}};
   case OpKind::GatherPool:
     return {{rows, group, RowSet::Pin, false}};
+  case OpKind::Preserve:
+    return {{rows, group, RowSet::Pin, false},
+            {Role::Cut, 0, RowSet::All, false}};
   case OpKind::SegmentUpdate:
     return {{rows, group, RowSet::Pin, true}};
   case OpKind::Unpin:
@@ -128,8 +132,9 @@ std::vector<Effect> stateEffects(OpKind kind, int group, bool cached,
   case OpKind::Resume:
     // The head's own parameters step with the word to go on.
     if (head)
-      return {{Role::Head, 0, RowSet::All, true}};
-    return {};
+      return {{Role::Cut, 0, RowSet::All, true},
+              {Role::Head, 0, RowSet::All, true}};
+    return {{Role::Cut, 0, RowSet::All, true}};
   default:
     return {};
   }
@@ -179,10 +184,10 @@ bool readsRing(OpKind kind, RingRole role) {
                OpKind::Resume, OpKind::SegmentUpdate});
   case RingRole::Unique:
     return in({OpKind::Probe, OpKind::Fetch, OpKind::Fill, OpKind::GatherPool,
-               OpKind::SegmentUpdate});
+               OpKind::Preserve, OpKind::SegmentUpdate});
   case RingRole::Probe:
     return in({OpKind::Spill, OpKind::Fetch, OpKind::Fill, OpKind::GatherPool,
-               OpKind::SegmentUpdate, OpKind::Unpin});
+               OpKind::Preserve, OpKind::SegmentUpdate, OpKind::Unpin});
   case RingRole::Staging:
     return kind == OpKind::Fill;
   case RingRole::Writebuf:

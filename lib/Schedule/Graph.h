@@ -46,14 +46,16 @@ enum class OpKind {
   Call,
   Handoff,
   Resume,
+  Preserve,
   SegmentUpdate,
   Unpin,
   Other
 };
 
 /// What an effect touches. Directory, Slots and Home belong to a group, Ring to
-/// a ring; Head is the state of the model's head.
-enum class Role { Directory, Slots, Home, Ring, Head };
+/// a ring; Head is the state of the model's head; Cut is whether the trainer
+/// has cut for a checkpoint, which it may do until its word to go on.
+enum class Role { Directory, Slots, Home, Ring, Head, Cut };
 
 /// Which rows of the group batch t touches: those it pins, those of them that
 /// were missing, those that left to make room, or all. On a ring, `Miss` is a

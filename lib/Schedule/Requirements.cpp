@@ -35,7 +35,7 @@ int rank(RowSet rows) {
 
 /// Can rows of `a` at batch t be rows of `b` at the same batch (in role)?
 bool meetNow(Role role, RowSet a, RowSet b) {
-  if (role == Role::Head)
+  if (role == Role::Head || role == Role::Cut)
     return true;
   auto in = [&](RowSet x, RowSet y) {
     return (a == x && b == y) || (a == y && b == x);
@@ -48,7 +48,7 @@ bool meetNow(Role role, RowSet a, RowSet b) {
 
 /// Can rows of `a` at batch t be rows of `b` at a later batch?
 bool meetLater(Role role, RowSet a, RowSet b) {
-  if (role == Role::Head)
+  if (role == Role::Head || role == Role::Cut)
     return true;
   if ((a == RowSet::Pin || a == RowSet::Miss) && b == RowSet::Pin)
     return role != Role::Directory;
@@ -67,6 +67,8 @@ std::string thing(const Graph &graph, const Effect &effect) {
     return "ring " + graph.rings[effect.target].name;
   case Role::Head:
     return "the head's parameters";
+  case Role::Cut:
+    return "the cut of a checkpoint";
   }
   return "";
 }

@@ -53,6 +53,7 @@ inline const char *laneOf(OpKind kind) {
   case OpKind::GatherPool:
   case OpKind::Expand:
   case OpKind::Call:
+  case OpKind::Preserve:
   case OpKind::SegmentUpdate:
     return "work";
   case OpKind::Handoff:

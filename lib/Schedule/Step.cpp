@@ -80,6 +80,7 @@ Graph makeStep(const StepShape &shape) {
     add(OpKind::Call);
   add(OpKind::Handoff);
   add(OpKind::Resume);
+  addAll(OpKind::Preserve, false);
   addAll(OpKind::SegmentUpdate, false);
   addAll(OpKind::Unpin, true);
   declareEffects(graph);

@@ -13,7 +13,8 @@
 namespace terrace::schedule {
 
 ToyStore::ToyStore(const Graph &graph, int batches, std::mt19937_64 &random)
-    : graph(graph), batches(batches), random(random) {
+    : graph(graph), batches(batches), random(random),
+      cutAt(int(random() % uint64_t(batches))) {
   for (int t = 0; t < batches; ++t)
     released.push_back(random() % 8 == 0);
   for (const Ring &ring : graph.rings)
@@ -28,6 +29,8 @@ ToyStore::ToyStore(const Graph &graph, int batches, std::mt19937_64 &random)
     s.leftAt.assign(rows, -1);
     s.leftIndex.assign(rows, 0);
     s.touched.assign(rows, 0);
+    s.pending.assign(rows, 0);
+    s.kept.assign(rows, 0);
     s.buffer.resize(size_t(graph.writeSlots(g)));
     s.probes.resize(size_t(batches));
     for (int t = 0; t < batches; ++t) {
@@ -193,8 +196,35 @@ void ToyStore::use(int op, int batch, State &s, bool update) {
   }
 }
 
+int64_t ToyStore::valueOf(const State &s, int row) const {
+  int slot = s.slotOf[row];
+  return slot >= 0 ? s.slots[slot].value : s.home[row];
+}
+
+/// What beginCommit does; it awaits the updates of the batches before by
+/// itself.
+void ToyStore::cut(int batch) {
+  for (const State &s : groups)
+    if (s.updates != batch)
+      return;
+  wasCut = true;
+  for (State &s : groups)
+    std::fill(s.pending.begin(), s.pending.end(), 1);
+}
+
+void ToyStore::preserve(int batch, State &s) {
+  for (int row : s.rows[batch]) {
+    if (!s.pending[row] || released[batch])
+      continue;
+    s.pending[row] = 0;
+    s.kept[row] = valueOf(s, row);
+  }
+}
+
 void ToyStore::begin(int op, int batch) {
   const Op &o = graph.ops[op];
+  if (o.kind == OpKind::Resume && batch == cutAt)
+    cut(batch);
   for (const Effect &e : o.effects) {
     if (e.role != Role::Ring || e.rows != RowSet::All)
       continue;
@@ -256,8 +286,13 @@ void ToyStore::end(int op, int batch) {
   case OpKind::GatherPool:
     use(op, batch, s, false);
     break;
+  case OpKind::Preserve:
+    use(op, batch, s, false);
+    preserve(batch, s);
+    break;
   case OpKind::SegmentUpdate:
     use(op, batch, s, true);
+    ++s.updates;
     break;
   case OpKind::Unpin:
     for (int slot : s.probes[batch].slots)
@@ -273,8 +308,12 @@ void ToyStore::finish() {
   for (int g = 0; g < int(groups.size()); ++g) {
     const State &s = groups[g];
     for (int row = 0; row < int(s.home.size()); ++row) {
-      int slot = s.slotOf[row];
-      int64_t value = slot >= 0 ? s.slots[slot].value : s.home[row];
+      int64_t value = valueOf(s, row);
+      if (wasCut && failure.empty() &&
+          (s.pending[row] ? value : s.kept[row]) != expected(s, row, cutAt))
+        failure = "at the end: the checkpoint before batch " +
+                  std::to_string(cutAt) + " holds another value of row " +
+                  std::to_string(row) + " of group " + graph.groups[g].name;
       if (value != expected(s, row, batches) && failure.empty())
         failure = "at the end: group " + graph.groups[g].name +
                   " lost the "

@@ -5,7 +5,8 @@
 // Homes, slots, directory, write buffer and rings of a few rows, with the
 // semantics that docs/artifact.md gives to the ops and RowStore and GroupCache
 // to their calls. A row's value is the number of the last batch that updated
-// it, plus one. The first wrong thing seen is kept as `failure`.
+// it, plus one. At a random step the trainer cuts for a checkpoint, as late as
+// it may. The first wrong thing seen is kept as `failure`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TERRACE_SCHEDULE_TOYSTORE_H
@@ -28,7 +29,7 @@ public:
   /// Must a spill still wait for the fetch of `earlier`, which copies from the
   /// slot of the write buffer that it recycles?
   bool copiesFrom(int group, int earlier, int batch) const;
-  /// After all instances: is every update there?
+  /// After all instances: is every update there, and the checkpoint right?
   void finish();
 
   std::string failure;
@@ -63,6 +64,9 @@ private:
     std::vector<int> leftAt;            ///< by row: batch that evicted it dirty
     std::vector<int> leftIndex;         ///< place in that batch's victims
     std::vector<char> touched;          ///< memory rows: initial value is there
+    std::vector<char> pending;          ///< by row: not in the checkpoint yet
+    std::vector<int64_t> kept;          ///< by row: what the checkpoint holds
+    int updates = 0;                    ///< batches that were through
     std::vector<std::vector<int>> rows; ///< by batch: its unique rows
     std::vector<std::vector<int64_t>> buffer; ///< write buffer by ring slot
     std::vector<Probe> probes; ///< by batch; lies in the probe ring
@@ -82,6 +86,9 @@ private:
   void fetch(int batch, State &state, bool last);
   void fill(int batch, State &state);
   void use(int op, int batch, State &state, bool update);
+  void cut(int batch);
+  void preserve(int batch, State &state);
+  int64_t valueOf(const State &state, int row) const;
 
   const Graph &graph;
   int batches;
@@ -90,6 +97,8 @@ private:
   std::vector<std::vector<RingSlot>> rings;
   std::vector<char> released;
   int head = 0; ///< the head's parameters: last batch + 1
+  int cutAt;    ///< the checkpoint is of the state before this batch
+  bool wasCut = false;
 };
 
 } // namespace terrace::schedule

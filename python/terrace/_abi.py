@@ -18,7 +18,7 @@ OK, WOULD_BLOCK, BAD_ARGUMENT, BAD_INPUT, FORKED = 0, 1, 2, 3, 15
 NOT_STORED = 9, 10, 11  # IO, NO_SPACE, NO_MEMORY: a close that can be called again
 MODES = {"train": 0, "eval": 1, "serve": 2}
 OPEN_FRESH, OPEN_WARM = 1, 2
-ARTIFACT_MAGIC, ARTIFACT_ABI = 0x31435254, 3
+ARTIFACT_MAGIC, ARTIFACT_ABI = 0x31435254, 4
 
 FORWARD_ONLY = 1  # of trc_batch_flags
 CPU = 1  # DLDeviceType

@@ -56,9 +56,10 @@ RowInit InitPlan::make() const {
 }
 
 static const char *const opNames[] = {
-    "ingest", "check", "translate", "dedup",  "unique",         "touch",
-    "probe",  "spill", "store",     "fetch",  "fill",           "gather_pool",
-    "expand", "call",  "handoff",   "resume", "segment_update", "unpin"};
+    "ingest", "check",       "translate",      "dedup", "unique",
+    "touch",  "probe",       "spill",          "store", "fetch",
+    "fill",   "gather_pool", "expand",         "call",  "handoff",
+    "resume", "preserve",    "segment_update", "unpin"};
 
 const char *trc::opName(OpKind kind) { return opNames[static_cast<int>(kind)]; }
 

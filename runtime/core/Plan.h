@@ -148,6 +148,7 @@ enum class OpKind {
   call,
   handoff,
   resume,
+  preserve,
   segmentUpdate,
   unpin
 };

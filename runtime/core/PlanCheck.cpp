@@ -124,6 +124,7 @@ bool opHasGroup(OpKind kind) {
   case OpKind::fetch:
   case OpKind::fill:
   case OpKind::gatherPool:
+  case OpKind::preserve:
   case OpKind::segmentUpdate:
   case OpKind::unpin:
     return true;
@@ -207,8 +208,10 @@ void checkSchedule(const Plan &plan) {
     const bool touched = plan.serve && plan.groups[g].direct;
     need(touched ? OpKind::touch : OpKind::unique, g);
     need(OpKind::gatherPool, g);
-    if (!plan.serve)
+    if (!plan.serve) {
+      need(OpKind::preserve, g);
       need(OpKind::segmentUpdate, g);
+    }
     if (!touched)
       needRing(RingRole::unique, g);
     needRing(RingRole::pooled, g);

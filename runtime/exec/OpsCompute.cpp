@@ -1,4 +1,5 @@
-//===- OpsCompute.cpp - gather_pool, expand, call, segment_update ---------===//
+//===- OpsCompute.cpp - gather_pool, expand, call, preserve, update
+//--------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -239,18 +240,24 @@ void trc::updateScalars(const OptimizerPlan &o, int64_t dim, double lrScale,
   }
 }
 
+void Pipeline::preserve(Batch &b, GroupRuntime &g) {
+  if (!b.applied)
+    return; // nothing changes
+  const UniqueLayout &layout = uniqueLayouts[g.index];
+  Status s = g.preserve(
+      slotsOf(b.t, g), at<uint32_t>(g.uniqueRing, b.t, layout.rows),
+      static_cast<uint32_t>(
+          at<UniqueHeader>(g.uniqueRing, b.t, layout.header)->unique));
+  if (!s.ok())
+    poison(std::move(s));
+}
+
 void Pipeline::segmentUpdate(Batch &b, GroupRuntime &g) {
   if (!b.applied)
     return;
   const UniqueLayout &layout = uniqueLayouts[g.index];
   int64_t rows = at<UniqueHeader>(g.uniqueRing, b.t, layout.header)->unique;
   const uint32_t *slots = slotsOf(b.t, g);
-  if (Status s = g.preserve(slots, at<uint32_t>(g.uniqueRing, b.t, layout.rows),
-                            static_cast<uint32_t>(rows));
-      !s.ok()) {
-    poison(std::move(s));
-    return;
-  }
   const TablePlan &table = plan.tables[g.plan->tables.front()];
   float hp[kUpdateScalars] = {};
   updateScalars(table.optimizer, g.plan->dim, b.lrScale, b.step, hp);

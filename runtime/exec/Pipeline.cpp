@@ -343,6 +343,9 @@ bool Pipeline::run(int opIndex, int64_t t) {
     case OpKind::call:
       call(b);
       break;
+    case OpKind::preserve:
+      preserve(b, group());
+      break;
     case OpKind::segmentUpdate:
       segmentUpdate(b, group());
       break;

@@ -257,6 +257,7 @@ private:
                 int64_t end);
   void expand(Batch &b);
   void call(Batch &b);
+  void preserve(Batch &b, GroupRuntime &g);
   void segmentUpdate(Batch &b, GroupRuntime &g);
   void scatterMax(int64_t t, size_t f);
   const uint32_t *slotsOf(int64_t t, const GroupRuntime &g) const;

@@ -53,9 +53,9 @@ plan.program @p worker 0 of 1 {
     %r = plan.fill @g %p from %f
     %o = plan.gather_pool @g rows %r[%x] with @k into %5
     %g = plan.call @fm(%b, %o) into %6 -> !plan.buf
-    %t = plan.segment_update @g rows %r[%x] with @s grads(%g)
+    %e = plan.preserve @g rows %r[%x]
+    %t = plan.segment_update @g rows %r[%x] with @s grads(%g) after(%e)
     %d = plan.unpin @g %r after(%t)
-    %e = plan.cut after(%t)
   }
 }
 )mlir";
@@ -85,7 +85,7 @@ protected:
 
 /// `read slots pin @g`, in the order of declaration.
 std::string describe(const plan::PlanEffect &effect) {
-  static const char *roles[] = {"directory", "slots", "home", "ring"};
+  static const char *roles[] = {"directory", "slots", "home", "ring", "cut"};
   static const char *sets[] = {"", " pin", " miss", " victim", " all"};
   std::string text = effect.access == plan::Access::Read ? "read " : "write ";
   text += roles[int(effect.role)];
@@ -121,9 +121,9 @@ fetch: read ring probe; write ring staging; read directory miss @g; read home mi
 fill: read ring probe; read ring staging; write slots miss @g;
 gather_pool: read ring probe; read ring unique; write ring pooled; read ring ingest; read slots pin @g;
 call: read ring ingest; read ring pooled; write ring grads;
+preserve: read ring probe; read ring unique; read slots pin @g; read cut;
 segment_update: read ring probe; read ring unique; read ring grads; write slots pin @g;
 unpin: read ring probe; write directory pin @g;
-cut: read slots all; read directory all;
 )");
 }
 
@@ -187,11 +187,13 @@ TEST_F(DialectTest, TrainersStagesReadWhatTheLayoutNeeds) {
   EXPECT_EQ(effectsOf("sum", "handoff"), "read ring expanded;");
   EXPECT_EQ(effectsOf("none", "handoff"),
             "read ring expanded;read ring ingest;");
-  EXPECT_EQ(effectsOf("sum", "resume"), "write ring grads;");
-  EXPECT_EQ(effectsOf("none", "resume"), "write ring grads;read ring ingest;");
-  EXPECT_EQ(effectsOf("max", "resume"),
-            "write ring grads;read ring ingest;read ring pooled;read ring "
-            "dedup;");
+  EXPECT_EQ(effectsOf("sum", "resume"), "write ring grads;write cut;");
+  EXPECT_EQ(effectsOf("none", "resume"),
+            "write ring grads;write cut;read ring ingest;");
+  EXPECT_EQ(
+      effectsOf("max", "resume"),
+      "write ring grads;write cut;read ring ingest;read ring pooled;read ring "
+      "dedup;");
 }
 
 TEST_F(DialectTest, NoStageIsDead) {

@@ -488,11 +488,15 @@ private:
       auto kernel =
           updateConfig(table).getKernelName(plan::KernelKind::SegmentUpdate);
       emb::UpdateOp update = table.update;
+      // The trainer may cut for a checkpoint until its word to go on.
+      Value preserved = plan::PreserveOp::create(
+          b, update.getLoc(), token, ref(int(t)), rows.lookup(int(t)),
+          occurrences[int(t)], ValueRange{go}, lane, ahead);
       updated[int(t)] = plan::SegmentUpdateOp::create(
           b, update.getLoc(), token, ref(int(t)), rows.lookup(int(t)),
           occurrences[int(t)], FlatSymbolRefAttr::get(c, kernel), own, inverses,
           b.getDenseI32ArrayAttr(index), featureNames(table.features),
-          ValueRange{go}, lane, ahead);
+          ValueRange{preserved}, lane, ahead);
     }
   }
 

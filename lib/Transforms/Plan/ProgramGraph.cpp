@@ -43,6 +43,8 @@ schedule::Role roleOf(plan::Role role) {
     return schedule::Role::Home;
   case plan::Role::Ring:
     return schedule::Role::Ring;
+  case plan::Role::Cut:
+    return schedule::Role::Cut;
   }
   llvm_unreachable("covered switch");
 }
@@ -209,16 +211,10 @@ private:
         if (found == ringIndex.end())
           continue;
         effect.target = found->second;
-        add(effect);
       } else if (e.group) {
         effect.target = groupIndex.lookup(e.group.getValue());
-        add(effect);
-      } else {
-        for (size_t g = 0; g < p.groups.size(); ++g) {
-          effect.target = int(g);
-          add(effect);
-        }
       }
+      add(effect);
     }
   }
 

@@ -47,7 +47,6 @@ module attributes {plan.decision = #plan.decision<lookahead 2, tables [
     // CHECK: %ring_staging_g = plan.ring @dram role staging group @g bytes 64 depth 3 chunks 4
     %st = plan.ring @dram role staging group @g bytes 64 depth 3 chunks 4
     %wb = plan.ring @dram role writebuf bytes 64 depth 2
-    %pb = plan.ring @dram role writebuf bytes 64 depth 2
     %pg = plan.ring @dram role pooled bytes 64 depth 1
     %pm = plan.ring @dram role pooled bytes 64 depth 1
     %pd = plan.ring @dram role pooled bytes 64 depth 1
@@ -86,10 +85,6 @@ module attributes {plan.decision = #plan.decision<lookahead 2, tables [
       %got = plan.fetch @g %miss into %st after(%stored, %out : !plan.buf) at(@io, 2)
       // CHECK: %fill_g = plan.fill @g %pins_g from %fetch_g at(@work, 0)
       %rows = plan.fill @g %pins from %got at(@work, 0)
-      // CHECK: plan.preserve @g %{{.*}} into %{{.*}}
-      %kept = plan.preserve @g %rows into %pb
-      // CHECK: plan.cut after(%{{.*}}) at(@host, 0)
-      %cut = plan.cut after(%kept) at(@host, 0)
       // CHECK: plan.gather_pool @g rows %{{.*}}[%{{.*}}] with @sum, @mean features ["a", "b"] into %{{.*}} at(@work, 0)
       %f = plan.gather_pool @g rows %rows[%uo] with @sum, @mean features ["a", "b"] into %pg at(@work, 0)
       // CHECK: plan.gather_pool @m[%{{.*}}] with @sum into
@@ -112,10 +107,14 @@ module attributes {plan.decision = #plan.decision<lookahead 2, tables [
       %go = plan.resume after(%h) at(@caller, 0)
       // CHECK: plan.reduce %{{.*}} by %{{.*}} into
       %s = plan.reduce %g0 by %inv into %rd after(%go) at(@work, 0)
+      // CHECK: plan.preserve @g rows %{{.*}}[%{{.*}}] after(%{{.*}}) at(@work, 0)
+      %kept = plan.preserve @g rows %rows[%uo] after(%go) at(@work, 0)
+      // CHECK: plan.preserve @m[%{{.*}}] after
+      %keptm = plan.preserve @m [%mo] after(%go) at(@work, 0)
       // CHECK: plan.segment_update @g rows %{{.*}}[%{{.*}}] with @up features ["a", "b"] grads(%{{.*}}, %{{.*}} by %{{.*}}) after(%{{.*}}) at(@work, 0)
-      %t = plan.segment_update @g rows %rows[%uo] with @up features ["a", "b"] grads(%s, %g1 by %inv) after(%go) at(@work, 0)
+      %t = plan.segment_update @g rows %rows[%uo] with @up features ["a", "b"] grads(%s, %g1 by %inv) after(%kept) at(@work, 0)
       // CHECK: plan.segment_update @m[%{{.*}}] with @sgd grads(%{{.*}}) after
-      %tm = plan.segment_update @m [%mo] with @sgd grads(%g1) after(%go) at(@work, 0)
+      %tm = plan.segment_update @m [%mo] with @sgd grads(%g1) after(%keptm) at(@work, 0)
       // CHECK: plan.unpin @g %{{.*}} after(%{{.*}}) at(@host, 0)
       %done = plan.unpin @g %rows after(%t) at(@host, 0)
       // CHECK: plan.yield %{{.*}}, %{{.*}} : !plan.token, !plan.token

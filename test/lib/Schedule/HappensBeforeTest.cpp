@@ -100,6 +100,26 @@ TEST(HappensBefore, OneFillAndOneUnpin) {
   EXPECT_TRUE(refuses(graph, "pins", "has 0 unpin ops"));
 }
 
+/// The trainer may cut until its word to go on: what is preserved earlier, or
+/// not before the update, is not what the checkpoint is to hold.
+TEST(HappensBefore, PreserveBetweenResumeAndUpdate) {
+  for (int lookahead : {0, 2}) {
+    Graph graph = proven(lookahead);
+    int resume = graph.find(OpKind::Resume);
+    Op &preserve = graph.ops[graph.find(OpKind::Preserve)];
+    EXPECT_TRUE(waitsFor(graph, OpKind::Preserve, OpKind::Resume, 0));
+    std::vector<Wait> waits = preserve.waits;
+    preserve.waits.clear();
+    for (const Wait &w : waits)
+      if (w.op != resume)
+        preserve.waits.push_back(w);
+    EXPECT_TRUE(refuses(graph, "order", "the cut of a checkpoint"));
+    preserve.waits = waits;
+    preserve.lane = graph.lane("copy");
+    EXPECT_TRUE(refuses(graph, "order", "preserve"));
+  }
+}
+
 TEST(HappensBefore, ProbeAndUnpinShareALane) {
   Graph graph = proven(1);
   graph.ops[graph.find(OpKind::Unpin)].lane = graph.lane("copy");

@@ -320,8 +320,10 @@ json toy::makePlan(const Model &m) {
   b.wait(resume, handoff, 0);
   for (size_t i = 0; i < groups.size(); ++i) {
     int group = static_cast<int>(i);
+    int preserve = b.op("preserve", work, 0, group, -1);
+    b.wait(preserve, resume, 0);
     g[i].update = b.op("segment_update", work, 0, group, -1);
-    b.wait(g[i].update, resume, 0);
+    b.wait(g[i].update, preserve, 0);
   }
   for (size_t i = 0; i < groups.size(); ++i) {
     if (groups[i].cached) {

@@ -34,8 +34,10 @@
 // CHECK: %[[G:.*]]:2 = plan.call @fm(%[[B]], %[[PA]], %[[PB]])
 // CHECK: %[[H:.*]] = plan.handoff(%[[G]]#0)
 // CHECK: %[[GO:.*]] = plan.resume after(%[[H]])
-// CHECK: %[[DONE:.*]] = plan.segment_update @t_a rows %[[ROWS]][%[[OA]]] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%[[G]]#0) after(%[[GO]])
-// CHECK: plan.segment_update @t_b[%[[OB]]] with @segment_update_4_sgd features ["fb"] grads(%[[G]]#1) after(%[[GO]])
+// CHECK: %[[KA:.*]] = plan.preserve @t_a rows %[[ROWS]][%[[OA]]] after(%[[GO]])
+// CHECK: %[[DONE:.*]] = plan.segment_update @t_a rows %[[ROWS]][%[[OA]]] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%[[G]]#0) after(%[[KA]])
+// CHECK: %[[KB:.*]] = plan.preserve @t_b[%[[OB]]] after(%[[GO]])
+// CHECK: plan.segment_update @t_b[%[[OB]]] with @segment_update_4_sgd features ["fb"] grads(%[[G]]#1) after(%[[KB]])
 // CHECK: plan.unpin @t_a %[[ROWS]] after(%[[DONE]])
 // CHECK: plan.yield %[[PUT]]
 !raw2 = !emb.bags<8, max 16 x i64, raw>
@@ -82,7 +84,8 @@ emb.step @eval batch 8 max_ids 24 worker 0 of 1 {
 // CHECK-NOT: plan.call
 // CHECK: %[[H:.*]] = plan.handoff(%[[E]])
 // CHECK: %[[GO:.*]], %[[G:.*]] = plan.resume into %{{.*}} after(%[[H]])
-// CHECK: plan.segment_update @t_a{{.*}} grads(%[[G]] by %[[INV]]) after(%[[GO]])
+// CHECK: %[[KEPT:.*]] = plan.preserve @t_a{{.*}} after(%[[GO]])
+// CHECK: plan.segment_update @t_a{{.*}} grads(%[[G]] by %[[INV]]) after(%[[KEPT]])
 !raw2 = !emb.bags<8, max 16 x i64, raw>
 !ids2 = !emb.bags<8, max 16 x i64, checked>
 !uniq = !emb.bags<?, max 16 x i64, checked>
@@ -133,6 +136,7 @@ emb.step @train batch 8 max_ids 8 worker 0 of 1 {
 
 // CHECK: plan.group @t_a [@a] #plan.record<5 x i4, state 0, header 8, slot 8, store 16> home @disk cache @dram retained 3 policy "lru" rows 40 bases [0] occurrences 8 unique 8 miss 8{{$}}
 // CHECK: plan.kernel @gather_pool_5_i4_sum gather_pool <5 x i4>
+// CHECK-NOT: preserve
 // CHECK-NOT: segment_update
 // CHECK-LABEL: plan.program @serve worker 0 of 1 batch 8 max_ids 8
 // CHECK-NOT: role writebuf

@@ -75,9 +75,12 @@ plan.program @train worker 0 of 1 batch 8 max_ids 24 {
     %expand = plan.expand %pb by %inverse features ["fb"] into %ring_expanded
     %handoff = plan.handoff(%pa, %expand, %pc)
     %go, %grads:3 = plan.resume into %ring_grads after(%handoff) -> !plan.buf, !plan.buf, !plan.buf
-    %ua = plan.segment_update @g4[%occurrences_g4] with @segment_update_4_sgd features ["fa"] grads(%grads#0) after(%go)
-    %ub = plan.segment_update @g2[%occurrences_g2] with @segment_update_2_sgd features ["fb"] grads(%grads#1 by %inverse) after(%go)
-    %uc = plan.segment_update @g8 rows %fill[%occurrences_g8] with @segment_update_8_sgd features ["fc"] grads(%grads#2) after(%go)
+    %preserve_g4 = plan.preserve @g4[%occurrences_g4] after(%go)
+    %preserve_g2 = plan.preserve @g2[%occurrences_g2] after(%go)
+    %preserve_g8 = plan.preserve @g8 rows %fill[%occurrences_g8] after(%go)
+    %ua = plan.segment_update @g4[%occurrences_g4] with @segment_update_4_sgd features ["fa"] grads(%grads#0) after(%preserve_g4)
+    %ub = plan.segment_update @g2[%occurrences_g2] with @segment_update_2_sgd features ["fb"] grads(%grads#1 by %inverse) after(%preserve_g2)
+    %uc = plan.segment_update @g8 rows %fill[%occurrences_g8] with @segment_update_8_sgd features ["fc"] grads(%grads#2) after(%preserve_g8)
     %unpin = plan.unpin @g8 %fill after(%uc)
     plan.yield %store : !plan.token
   }

@@ -29,7 +29,10 @@
 // CHECK: %[[P:.*]] = plan.gather_pool @g4 {{.*}} with @gather_pool_4_sum, @gather_pool_4_mean features ["fb", "fa"]
 // CHECK: plan.expand %[[P]] by %[[INV]] features ["fb", "fa"]
 // CHECK: %{{.*}}, %[[G:.*]]:3 = plan.resume
-// CHECK: plan.segment_update @g4 {{.*}} features ["fb", "fa"] grads(%[[G]]#0 by %[[INV]], %[[G]]#1 by %[[INV]])
+// CHECK: %[[K:.*]] = plan.preserve @g4 rows %{{.*}}[%[[OG]]]
+// CHECK: plan.preserve @g4_1
+// CHECK-NOT: plan.preserve
+// CHECK: plan.segment_update @g4 {{.*}} features ["fb", "fa"] grads(%[[G]]#0 by %[[INV]], %[[G]]#1 by %[[INV]]) after(%[[K]])
 // CHECK: plan.yield %[[S0]], %[[S1]]
 !state_40x4xf32 = !emb.state<[40, 4], #emb.row<f32>>
 !state_5x4xf32 = !emb.state<[5, 4], #emb.row<f32>>
@@ -98,9 +101,12 @@ module {
       %expand = plan.expand %gather_pool_t_b, %gather_pool_t_a by %inverse features ["fb", "fa"] into %ring_expanded
       %handoff = plan.handoff(%expand, %expand, %gather_pool_t_c)
       %go, %grads:3 = plan.resume into %ring_grads after(%handoff) -> !plan.buf, !plan.buf, !plan.buf
-      %segment_update_t_a = plan.segment_update @t_a rows %fill_t_a[%occurrences_t_a] with @segment_update_4_sgd features ["fa"] grads(%grads#1 by %inverse) after(%go)
-      %segment_update_t_b = plan.segment_update @t_b rows %fill_t_b[%occurrences_t_b] with @segment_update_4_sgd features ["fb"] grads(%grads#0 by %inverse) after(%go)
-      %segment_update_t_c = plan.segment_update @t_c rows %fill_t_c[%occurrences_t_c] with @segment_update_4_sgd features ["fc"] grads(%grads#2) after(%go)
+      %preserve_t_a = plan.preserve @t_a rows %fill_t_a[%occurrences_t_a] after(%go)
+      %preserve_t_b = plan.preserve @t_b rows %fill_t_b[%occurrences_t_b] after(%go)
+      %preserve_t_c = plan.preserve @t_c rows %fill_t_c[%occurrences_t_c] after(%go)
+      %segment_update_t_a = plan.segment_update @t_a rows %fill_t_a[%occurrences_t_a] with @segment_update_4_sgd features ["fa"] grads(%grads#1 by %inverse) after(%preserve_t_a)
+      %segment_update_t_b = plan.segment_update @t_b rows %fill_t_b[%occurrences_t_b] with @segment_update_4_sgd features ["fb"] grads(%grads#0 by %inverse) after(%preserve_t_b)
+      %segment_update_t_c = plan.segment_update @t_c rows %fill_t_c[%occurrences_t_c] with @segment_update_4_sgd features ["fc"] grads(%grads#2) after(%preserve_t_c)
       %unpin_t_a = plan.unpin @t_a %fill_t_a after(%segment_update_t_a)
       %unpin_t_b = plan.unpin @t_b %fill_t_b after(%segment_update_t_b)
       %unpin_t_c = plan.unpin @t_c %fill_t_c after(%segment_update_t_c)

@@ -90,8 +90,10 @@ module {
       %call:2 = plan.call @fm(%batch, %gather_pool_g4, %gather_pool_g4_1) into %ring_grads -> !plan.buf, !plan.buf
       %handoff = plan.handoff(%call#0)
       %go = plan.resume after(%handoff)
-      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%go)
-      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%go)
+      %preserve_g4 = plan.preserve @g4 rows %fill_g4[%occurrences_g4] after(%go)
+      %preserve_g4_1 = plan.preserve @g4_1[%occurrences_g4_1] after(%go)
+      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%preserve_g4)
+      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%preserve_g4_1)
       %unpin_g4 = plan.unpin @g4 %fill_g4 after(%segment_update_g4)
       plan.yield %store_g4 : !plan.token
     }

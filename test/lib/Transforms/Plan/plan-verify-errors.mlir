@@ -47,8 +47,10 @@ module {
       %call:2 = plan.call @fm(%batch, %gather_pool_g4, %gather_pool_g4_1) into %ring_grads at(@work, 0) -> !plan.buf, !plan.buf
       %handoff = plan.handoff(%call#0) at(@caller, 0)
       %go = plan.resume after(%handoff) at(@caller, 0)
-      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%go) at(@work, 0)
-      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%go) at(@work, 0)
+      %preserve_g4 = plan.preserve @g4 rows %fill_g4[%occurrences_g4] after(%go) at(@work, 0)
+      %preserve_g4_1 = plan.preserve @g4_1[%occurrences_g4_1] after(%go) at(@work, 0)
+      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%preserve_g4) at(@work, 0)
+      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%preserve_g4_1) at(@work, 0)
       %unpin_g4 = plan.unpin @g4 %fill_g4 after(%segment_update_g4) at(@host, 0)
       plan.yield %store_g4 : !plan.token
     }
@@ -102,8 +104,10 @@ module {
       %call:2 = plan.call @fm(%batch, %gather_pool_g4, %gather_pool_g4_1) into %ring_grads at(@work, 0) -> !plan.buf, !plan.buf
       %handoff = plan.handoff(%call#0) at(@caller, 0)
       %go = plan.resume after(%handoff) at(@caller, 0)
-      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%go) at(@work, 0)
-      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%go) at(@work, 0)
+      %preserve_g4 = plan.preserve @g4 rows %fill_g4[%occurrences_g4] after(%go) at(@work, 0)
+      %preserve_g4_1 = plan.preserve @g4_1[%occurrences_g4_1] after(%go) at(@work, 0)
+      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%preserve_g4) at(@work, 0)
+      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%preserve_g4_1) at(@work, 0)
       %unpin_g4 = plan.unpin @g4 %fill_g4 after(%segment_update_g4) at(@host, 0)
       plan.yield %store_g4 : !plan.token
     }
@@ -157,8 +161,10 @@ module {
       %call:2 = plan.call @fm(%batch, %gather_pool_g4, %gather_pool_g4_1) into %ring_grads at(@work, 0) -> !plan.buf, !plan.buf
       %handoff = plan.handoff(%call#0) at(@caller, 0)
       %go = plan.resume after(%handoff) at(@caller, 0)
-      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%go) at(@work, 0)
-      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%go) at(@work, 0)
+      %preserve_g4 = plan.preserve @g4 rows %fill_g4[%occurrences_g4] after(%go) at(@work, 0)
+      %preserve_g4_1 = plan.preserve @g4_1[%occurrences_g4_1] after(%go) at(@work, 0)
+      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%preserve_g4) at(@work, 0)
+      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%preserve_g4_1) at(@work, 0)
       %unpin_g4 = plan.unpin @g4 %fill_g4 after(%segment_update_g4) at(@host, 0)
       plan.yield %store_g4 : !plan.token
     }
@@ -212,8 +218,10 @@ module {
       %call:2 = plan.call @fm(%batch, %gather_pool_g4, %gather_pool_g4_1) into %ring_grads at(@work, 0) -> !plan.buf, !plan.buf
       %handoff = plan.handoff(%call#0) at(@caller, 0)
       %go = plan.resume after(%handoff) at(@caller, 0)
-      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%go) at(@work, 0)
-      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%go) at(@work, 0)
+      %preserve_g4 = plan.preserve @g4 rows %fill_g4[%occurrences_g4] after(%go) at(@work, 0)
+      %preserve_g4_1 = plan.preserve @g4_1[%occurrences_g4_1] after(%go) at(@work, 0)
+      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%preserve_g4) at(@work, 0)
+      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%preserve_g4_1) at(@work, 0)
       %unpin_g4 = plan.unpin @g4 %fill_g4 after(%segment_update_g4) at(@host, 0)
       plan.yield %store_g4 : !plan.token
     }
@@ -266,8 +274,10 @@ module {
       %call:2 = plan.call @fm(%batch, %gather_pool_g4, %gather_pool_g4_1) into %ring_grads at(@work, 0) -> !plan.buf, !plan.buf
       %handoff = plan.handoff(%call#0) at(@caller, 0)
       %go = plan.resume after(%handoff) at(@caller, 0)
-      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%go) at(@work, 0)
-      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%go) at(@work, 0)
+      %preserve_g4 = plan.preserve @g4 rows %fill_g4[%occurrences_g4] after(%go) at(@work, 0)
+      %preserve_g4_1 = plan.preserve @g4_1[%occurrences_g4_1] after(%go) at(@work, 0)
+      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%preserve_g4) at(@work, 0)
+      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%preserve_g4_1) at(@work, 0)
       // expected-error @below {{uses the rows that unpin @g4 releases}}
       %unpin_g4 = plan.unpin @g4 %fill_g4 at(@host, 0)
       plan.yield %store_g4 : !plan.token
@@ -322,8 +332,67 @@ module {
       %call:2 = plan.call @fm(%batch, %gather_pool_g4, %gather_pool_g4_1) into %ring_grads at(@work, 0) -> !plan.buf, !plan.buf
       %handoff = plan.handoff(%call#0) at(@caller, 0)
       %go = plan.resume after(%handoff) at(@caller, 0)
-      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%go) at(@host, 0)
-      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%go) at(@work, 0)
+      %preserve_g4 = plan.preserve @g4 rows %fill_g4[%occurrences_g4] after(%go) at(@work, 0)
+      %preserve_g4_1 = plan.preserve @g4_1[%occurrences_g4_1] after(%go) at(@work, 0)
+      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%preserve_g4) at(@host, 0)
+      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%preserve_g4_1) at(@work, 0)
+      %unpin_g4 = plan.unpin @g4 %fill_g4 after(%segment_update_g4) at(@host, 0)
+      plan.yield %store_g4 : !plan.token
+    }
+  }
+}
+
+// -----
+
+// The trainer may cut for a checkpoint until its word to go on: what is preserved before may be too little.
+!state_40x4xf32 = !emb.state<[40, 4], #emb.row<f32>>
+!state_9x4xf32 = !emb.state<[9, 4], #emb.row<f32>>
+module {
+  emb.tier @dram dram bytes 1000000
+  emb.tier @disk nvme bytes 1000000 path "x.store"
+  emb.table @a : !state_40x4xf32 ids index optimizer #emb.rowwise_adagrad<lr = 0.1, eps = 1.0e-08> init #emb.constant<0.0> placement #emb.placement<home = @disk, cache = @dram, retained = 3, policy = "lru">
+  emb.table @b : !state_9x4xf32 ids hash optimizer #emb.sgd<lr = 0.1> init #emb.constant<0.0> placement #emb.placement<home = @dram>
+  plan.lane @host cpu
+  plan.lane @io io depth 128
+  plan.lane @copy cpu
+  plan.lane @work cpu
+  plan.lane @caller caller
+  plan.group @g4 [@a] #plan.record<4 x f32, state 4, header 8, slot 20, store 32> home @disk cache @dram retained 3 slots 35 policy "lru" rows 40 bases [0] occurrences 16 unique 16 miss 16 update @segment_update_4_rowwise_adagrad
+  plan.group @g4_1 [@b] #plan.record<4 x f32, state 0, header 8, slot 16, store 32> home @dram rows 9 bases [0] occurrences 8 unique 8 update @segment_update_4_sgd
+  plan.kernel @gather_pool_4_sum gather_pool <4 x f32>
+  plan.kernel @segment_update_4_rowwise_adagrad segment_update <4 x f32, rowwise_adagrad>
+  plan.kernel @segment_update_4_sgd segment_update <4 x f32>
+  plan.program @train worker 0 of 1 batch 8 max_ids 24 lookahead 2 arena 36864 {
+    %ring_ingest = plan.ring @dram role ingest bytes 512 depth 4 offset 0
+    %ring_unique_g4 = plan.ring @dram role unique group @g4 bytes 512 depth 3 offset 4096
+    %ring_probe_g4 = plan.ring @dram role probe group @g4 bytes 512 depth 3 offset 8192
+    %ring_staging_g4 = plan.ring @dram role staging group @g4 bytes 320 depth 2 offset 12288
+    %ring_writebuf_g4 = plan.ring @dram role writebuf group @g4 bytes 512 depth 2 offset 16384
+    %ring_pooled_g4 = plan.ring @dram role pooled group @g4 bytes 128 depth 1 offset 20480
+    %ring_unique_g4_1 = plan.ring @dram role unique group @g4_1 bytes 448 depth 3 offset 24576
+    %ring_pooled_g4_1 = plan.ring @dram role pooled group @g4_1 bytes 128 depth 1 offset 28672
+    %ring_grads = plan.ring @dram role grads bytes 448 depth 1 offset 32768
+    plan.pipeline carry(%carried = 1) {
+      %batch = plan.ingest features [#plan.feature<name = "fa", table = @a, max_ids = 2, kernel = @gather_pool_4_sum>, #plan.feature<name = "fb", table = @b, kernel = @gather_pool_4_sum>] into %ring_ingest at(@host, 3)
+      %ids = plan.check %batch on_bad_id "drop" at(@host, 3)
+      %rows = plan.translate %ids in [@b] at(@host, 3)
+      %unique_g4, %occurrences_g4 = plan.unique @g4 %rows features ["fa"] max 16 unique 16 into %ring_unique_g4 at(@host, 2)
+      %unique_g4_1, %occurrences_g4_1 = plan.unique @g4_1 %rows features ["fb"] max 8 unique 8 into %ring_unique_g4_1 at(@host, 2)
+      %pins_g4, %misses_g4, %victims_g4 = plan.probe @g4 %unique_g4 into %ring_probe_g4 at(@host, 2)
+      %spill_g4 = plan.spill @g4 %victims_g4 into %ring_writebuf_g4 at(@copy, 2)
+      %store_g4 = plan.store @g4 %spill_g4 after(%carried) at(@io, 2)
+      %fetch_g4 = plan.fetch @g4 %misses_g4 into %ring_staging_g4 after(%carried) at(@io, 2)
+      %fill_g4 = plan.fill @g4 %pins_g4 from %fetch_g4 at(@copy, 1)
+      %gather_pool_g4 = plan.gather_pool @g4 rows %fill_g4[%occurrences_g4] with @gather_pool_4_sum features ["fa"] into %ring_pooled_g4 at(@work, 0)
+      %gather_pool_g4_1 = plan.gather_pool @g4_1[%occurrences_g4_1] with @gather_pool_4_sum features ["fb"] into %ring_pooled_g4_1 at(@work, 0)
+      %call:2 = plan.call @fm(%batch, %gather_pool_g4, %gather_pool_g4_1) into %ring_grads at(@work, 0) -> !plan.buf, !plan.buf
+      %handoff = plan.handoff(%call#0) at(@caller, 0)
+      %go = plan.resume after(%handoff) at(@caller, 0)
+      // expected-error @below {{writes the cut of a checkpoint that preserve @g4 reads (batch t)}}
+      %preserve_g4 = plan.preserve @g4 rows %fill_g4[%occurrences_g4] after(%handoff) at(@work, 0)
+      %preserve_g4_1 = plan.preserve @g4_1[%occurrences_g4_1] after(%go) at(@work, 0)
+      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%preserve_g4, %go) at(@work, 0)
+      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%preserve_g4_1) at(@work, 0)
       %unpin_g4 = plan.unpin @g4 %fill_g4 after(%segment_update_g4) at(@host, 0)
       plan.yield %store_g4 : !plan.token
     }

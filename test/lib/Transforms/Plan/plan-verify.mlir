@@ -3,7 +3,7 @@
 // A scheduled program is proven: nothing but the remark.
 
 // CHECK-NOT: error
-// CHECK: remark: [Analysis] Proven | Category:plan-verify | ops=18, pairs={{[0-9]+}}
+// CHECK: remark: [Analysis] Proven | Category:plan-verify | ops=20, pairs={{[0-9]+}}
 !state_40x4xf32 = !emb.state<[40, 4], #emb.row<f32>>
 !state_9x4xf32 = !emb.state<[9, 4], #emb.row<f32>>
 module {
@@ -47,8 +47,10 @@ module {
       %call:2 = plan.call @fm(%batch, %gather_pool_g4, %gather_pool_g4_1) into %ring_grads at(@work, 0) -> !plan.buf, !plan.buf
       %handoff = plan.handoff(%call#0) at(@caller, 0)
       %go = plan.resume after(%handoff) at(@caller, 0)
-      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%go) at(@work, 0)
-      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%go) at(@work, 0)
+      %preserve_g4 = plan.preserve @g4 rows %fill_g4[%occurrences_g4] after(%go) at(@work, 0)
+      %preserve_g4_1 = plan.preserve @g4_1[%occurrences_g4_1] after(%go) at(@work, 0)
+      %segment_update_g4 = plan.segment_update @g4 rows %fill_g4[%occurrences_g4] with @segment_update_4_rowwise_adagrad features ["fa"] grads(%call#0) after(%preserve_g4) at(@work, 0)
+      %segment_update_g4_1 = plan.segment_update @g4_1[%occurrences_g4_1] with @segment_update_4_sgd features ["fb"] grads(%call#1) after(%preserve_g4_1) at(@work, 0)
       %unpin_g4 = plan.unpin @g4 %fill_g4 after(%segment_update_g4) at(@host, 0)
       plan.yield %store_g4 : !plan.token
     }
