@@ -396,7 +396,8 @@ TEST_F(SessionFault, AFullFolderFailsTheCheckpointAlone) {
 bool cleaned(Session &s, int64_t free) {
   for (int i = 0; i < 10000; ++i) {
     int64_t least = free;
-    for (const json &g : s.stats()["groups"])
+    json stats = s.stats();
+    for (const json &g : stats["groups"])
       if (g.contains("store"))
         least = std::min(least, g["store"]["free_segments"].get<int64_t>());
     if (least >= free)
