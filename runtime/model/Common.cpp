@@ -1,10 +1,11 @@
-//===- Common.cpp - Helpers of the verbs
-//-----------------------------------===//
+//===- Common.cpp - Helpers of the verbs ----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/model/Verbs.h"
+
+#include "runtime/core/Output.h"
 
 #include <atomic>
 #include <cerrno>
@@ -19,12 +20,22 @@ static volatile std::sig_atomic_t signalSeen = 0;
 
 void noteSignal(int number) { signalSeen = number; }
 
+/// The same one again ends the process at once, should a step hang.
+static void onSignal(int number) {
+  if (signalSeen != number) {
+    signalSeen = number;
+    return;
+  }
+  removeUnfinished();
+  ::signal(number, SIG_DFL);
+  ::raise(number);
+}
+
 void watchSignals() {
   signalSeen = 0;
   struct sigaction action = {};
-  action.sa_handler = noteSignal;
-  // A second signal ends the process at once, should a step hang.
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  action.sa_handler = onSignal;
+  action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   struct sigaction hangup = {};

@@ -360,6 +360,23 @@ Status ModelConfig::set(const std::string &assignment) {
   }
 }
 
+Status ModelConfig::setAll(const std::vector<std::string> &assignments) {
+  for (const std::string &assignment : assignments)
+    TRC_RETURN_IF_ERROR(set(assignment));
+  if (train.lrSchedule.decaySteps > 0)
+    return Status();
+  for (const std::string &assignment : assignments)
+    for (const char *key : {"decay_start", "decay_power", "end_scale"}) {
+      std::string path = std::string("train.lr_schedule.") + key;
+      if (assignment.compare(0, path.size() + 1, path + "=") == 0)
+        return Status(TRC_BAD_ARGUMENT,
+                      "--set " + path +
+                          ": means nothing without "
+                          "train.lr_schedule.decay_steps; set that, too");
+    }
+  return Status();
+}
+
 data::ReaderOptions ModelConfig::reader(bool needLabel) const {
   data::ReaderOptions o;
   o.files.columns = data.columns;

@@ -64,6 +64,8 @@ struct ModelConfig {
   /// `--set key=value`: keys of `train` and `data`; a compiled-in key is an
   /// error that names it.
   Status set(const std::string &assignment);
+  /// All of them, and then whether they make sense together.
+  Status setAll(const std::vector<std::string> &assignments);
 
   bool hasHead() const { return !label.empty(); }
   /// Compiled with --serve: forward only.

@@ -107,6 +107,8 @@ public:
     part = ::lstat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode)
                ? path
                : path + ".part";
+    if (part != path)
+      unfinished = Unfinished(part); // signals that end the process remove it
     file = std::fopen(part.c_str(), "we");
     return file ? Status() : Status::ioError("cannot write", part, errno);
   }
@@ -128,8 +130,10 @@ public:
         ok = false;
         err = errno;
       }
-      if (!ok && part != name)
-        std::remove(part.c_str());
+      if (ok)
+        unfinished.keep();
+      else
+        unfinished.discard();
     }
     file = nullptr;
     return ok ? Status() : failed(err);
@@ -138,8 +142,6 @@ public:
     if (!file || name.empty())
       return;
     std::fclose(file); // failed on the way
-    if (part != name)
-      std::remove(part.c_str());
   }
 
 private:
@@ -153,6 +155,7 @@ private:
   }
   std::string name, part;
   FILE *file = nullptr;
+  Unfinished unfinished;
 };
 } // namespace
 

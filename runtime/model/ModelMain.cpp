@@ -44,9 +44,8 @@ static int modelMain(int argc, char **argv, const trc_artifact *artifact) {
   Report report(options.json);
   if (!parsed)
     return report.finish(exitCode); // help has gone to stdout
-  for (const std::string &assignment : options.sets)
-    if (Status s = config->set(assignment); !s.ok())
-      return report.failure(s);
+  if (Status s = config->setAll(options.sets); !s.ok())
+    return report.failure(s);
   if (!options.data.empty())
     config->data.paths = options.data;
   Run run{artifact, std::move(*config), std::move(options), &report};

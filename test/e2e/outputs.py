@@ -20,14 +20,16 @@ def limited(*args, cwd, blocks=100):
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (blocks * 1024, resource.RLIM_INFINITY)))
 
 
-def ended(args, number, cwd, seen):
-    """Starts a command, waits until seen() says that it is at work, sends the signal; the finished process."""
+def ended(args, number, cwd, seen, times=1):
+    """Starts a command, waits until seen() says that it is at work, sends the signal so often; the finished process."""
     child = subprocess.Popen([str(a) for a in args], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while not seen() and child.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
     expect(child.poll() is None, f"ended before the signal: {child.returncode}, {args}")
-    child.send_signal(number)
+    for _ in range(times):
+        child.send_signal(number)
+        time.sleep(0.001)  # or two are one
     out, err = child.communicate(timeout=120)
     return subprocess.CompletedProcess(args, child.returncode, out, err)
 
@@ -176,6 +178,13 @@ def interrupted(folder):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         done = ended([TERRACE, "data", "generate", "retail", "-o", new], number, folder, begun)
         expect(done.returncode == -number, f"{done.returncode} {done.stderr}")
+        expect(names(new) == set(), f"left: {names(new)}")
+    # A program that saves its state at a signal ends at once at the second.
+    header, lines = rows(3200).split("\n", 1)
+    (folder / "long.tsv").write_text(header + "\n" + lines * 300)
+    for times in (1, 2, 2, 2):
+        done = ended(["./model", "predict", "--state", "s", "--data", "long.tsv", "--out", new / "p.txt"], signal.SIGINT, folder, begun, times)
+        expect(done.returncode in (128 + signal.SIGINT, -signal.SIGINT), f"{done.returncode} {done.stderr}")
         expect(names(new) == set(), f"left: {names(new)}")
 
 

@@ -204,6 +204,20 @@ TEST_F(ModelMainTest, NumbersHaveTheSpecsLimits) {
   }
 }
 
+/// As in a spec: a decay that never comes is a mistake.
+TEST_F(ModelMainTest, DecayNeedsItsSteps) {
+  for (const char *key : {"decay_start=5", "decay_power=2", "end_scale=0.5"}) {
+    std::string set = std::string("train.lr_schedule.") + key;
+    Outcome o = run({"verify", "--steps", "1", "--set", set});
+    EXPECT_NE(o.code, 0) << key;
+    EXPECT_NE(o.err.find("decay_steps; set that, too"), std::string::npos)
+        << o.err;
+    o = run({"verify", "--steps", "1", "--set", set, "--set",
+             "train.lr_schedule.decay_steps=9"});
+    EXPECT_EQ(o.err.find("decay_steps"), std::string::npos) << o.err;
+  }
+}
+
 TEST_F(ModelMainTest, NumbersOfOptionsHaveLimits) {
   for (const char *verb : {"train", "verify", "bench"})
     for (const char *bad : {"-1", "99999999999999999999", "1.5", "", "x",
