@@ -64,17 +64,18 @@ trc_status trc_open(const trc_open_options *options, trc_session **session,
 
 /* Ends the session: drains, writes the tables back and marks the state clean
  * (train mode), frees. Batches in flight are released, not applied.
- * TRC_NO_SPACE, TRC_IO and TRC_NO_MEMORY: the state could not be stored, but all
- * of it is still here. The session stays open, and its state locked: mend what
- * the message names and call trc_close again, or give the steps since the last
- * root up with trc_discard. Only these, trc_stats, trc_describe and trc_get_blob
- * may follow. With any other status the handle is gone (but in a forked child,
- * where it is left alone: TRC_FORKED). After a failure that ended the session
- * (TRC_POISONED) nothing is saved: the state is that of the last checkpoint. */
+ * TRC_NO_SPACE, TRC_IO and TRC_NO_MEMORY: the state could not be stored, but
+ * all of it is still here. The session stays open, and its state locked: mend
+ * what the message names and call trc_close again, or give the steps since the
+ * last root up with trc_discard. Only these, trc_stats, trc_describe and
+ * trc_get_blob may follow. With any other status the handle is gone (but in a
+ * forked child, where it is left alone: TRC_FORKED). After a failure that ended
+ * the session (TRC_POISONED) nothing is saved: the state is that of the last
+ * checkpoint. */
 trc_status trc_close(trc_session *session, trc_error *error);
 /* Ends the session and saves nothing: the state stays that of its last
- * checkpoint or close. The handle is gone (but in a forked child). NULL is fine.
- * No other thread may be in a call of the session. */
+ * checkpoint or close. The handle is gone (but in a forked child). NULL is
+ * fine. No other thread may be in a call of the session. */
 trc_status trc_discard(trc_session *session, trc_error *error);
 
 typedef struct trc_feature_info {
@@ -178,8 +179,10 @@ trc_status trc_submit_keyed(trc_session *session, const trc_keyed_batch *batch,
  * that remain after overflow and on_bad_id); or, where all features are pooled,
  * one tensor [samples, sum of dims] with all of them side by side. With a head:
  * one tensor [samples], the predicted probabilities, and, if a second one is
- * given, the logits; outputs may be NULL with a count of 0. CPU, f32, any
- * strides. TRC_BAD_ARGUMENT leaves the ticket as it was; TRC_BAD_INPUT ends it.
+ * given, the logits; outputs may be NULL with a count of 0. CPU, any strides;
+ * f32, or f16 or bf16, to which the f32 results are then rounded (to nearest,
+ * ties to even), each tensor as it likes. TRC_BAD_ARGUMENT leaves the ticket as
+ * it was; TRC_BAD_INPUT ends it.
  */
 trc_status trc_forward(trc_session *session, trc_ticket ticket,
                        DLTensor *const *outputs, uint32_t output_count,
@@ -192,12 +195,13 @@ typedef struct trc_backward_options {
 } trc_backward_options;
 
 /* Applies the step. Without a head: gradients shaped as the outputs, one per
- * feature or one for all. With a head: gradients NULL, 0. NaN or infinite
- * gradients are TRC_BAD_INPUT and the step is not applied (or counted and
- * skipped: on_bad_grad). weight_gradients[f], where it is not NULL, receives
- * the gradients of a weighted feature's weights, one float per id that remains
- * after overflow and on_bad_id, in order (docs/numerics.md). Models without a
- * head only; written before the step is applied, and only if it is. */
+ * feature or one for all, in f32, f16 or bf16. With a head: gradients NULL, 0.
+ * NaN or infinite gradients are TRC_BAD_INPUT and the step is not applied (or
+ * counted and skipped: on_bad_grad). weight_gradients[f], where it is not NULL,
+ * receives the gradients of a weighted feature's weights, one float per id that
+ * remains after overflow and on_bad_id, in order (docs/numerics.md). Models
+ * without a head only; written before the step is applied, and only if it is.
+ */
 trc_status trc_backward(trc_session *session, trc_ticket ticket,
                         const DLTensor *const *gradients,
                         uint32_t gradient_count,

@@ -18,7 +18,12 @@ typedef struct {
   int32_t device_type;
   int32_t device_id;
 } DLDevice;
-typedef enum { kDLInt = 0, kDLUInt = 1, kDLFloat = 2 } DLDataTypeCode;
+typedef enum {
+  kDLInt = 0,
+  kDLUInt = 1,
+  kDLFloat = 2,
+  kDLBfloat = 4
+} DLDataTypeCode;
 typedef struct {
   uint8_t code;
   uint8_t bits;

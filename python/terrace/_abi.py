@@ -22,7 +22,7 @@ ARTIFACT_MAGIC, ARTIFACT_ABI = 0x31435254, 4
 
 FORWARD_ONLY = 1  # of trc_batch_flags
 CPU = 1  # DLDeviceType
-INT, UINT, FLOAT = 0, 1, 2  # DLDataTypeCode
+INT, UINT, FLOAT, BFLOAT = 0, 1, 2, 4  # DLDataTypeCode
 
 
 class ErrorStruct(Structure):

@@ -47,7 +47,7 @@ class View:
         return True
 
     def type_name(self):
-        return {_abi.INT: "int", _abi.UINT: "uint", _abi.FLOAT: "float"}.get(self.code, f"type {self.code} of ") + str(self.bits)
+        return {_abi.INT: "int", _abi.UINT: "uint", _abi.FLOAT: "float", _abi.BFLOAT: "bfloat"}.get(self.code, f"type {self.code} of ") + str(self.bits)
 
 
 def _refuse_device(what, device, number):
@@ -78,7 +78,7 @@ _torch_types = {}  # dtype -> (code, bits), as they are met: this file does not 
 def _torch_type(tensor, what):
     name = str(tensor.dtype)[6:]  # "torch.float32"
     kind, bits = name.rstrip("0123456789"), name.lstrip("abcdefghijklmnopqrstuvwxyz_")
-    codes = {"float": _abi.FLOAT, "int": _abi.INT, "uint": _abi.UINT}
+    codes = {"float": _abi.FLOAT, "bfloat": _abi.BFLOAT, "int": _abi.INT, "uint": _abi.UINT}
     if kind not in codes or not bits:
         raise BadArgument(f"{what} has dtype {tensor.dtype}; integers or floats are needed: convert with .to()")
     return _torch_types.setdefault(tensor.dtype, (codes[kind], int(bits)))

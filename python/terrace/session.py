@@ -340,9 +340,9 @@ class Session:
     def forward(self, ticket, out=None, *, logits=False):
         """Waits for the batch and writes its outputs into `out`; returns them.
 
-        Without a head: one float32 tensor per feature, [samples, dim] ([ids, dim] for pooling none), any strides; out is a dict by name or a
-        list in the model's order, default new numpy arrays in a dict; or one array [samples, sum of dims] for all, where all features are
-        pooled. With a head: the predictions, or with `logits` a pair with them.
+        Without a head: one tensor per feature, [samples, dim] ([ids, dim] for pooling none), any strides; out is a dict by name or a list in
+        the model's order, default new numpy arrays in a dict; or one array [samples, sum of dims] for all, where all features are pooled.
+        With a head: the predictions, or with `logits` a pair with them. float32, or float16 or bfloat16, to which results are rounded.
         """
         samples, rows, _ = self._ticket(ticket, "forward")
         if self.head is not None:

@@ -10,6 +10,9 @@
 
 #include <cmath>
 #include <cstring>
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
 
 namespace trc {
 
@@ -77,33 +80,60 @@ float f32FromBF16(uint16_t bits) {
   return floatOf(static_cast<uint32_t>(bits) << 16);
 }
 
-void decodeWeights(Element element, const char *from, int64_t dim, float *to) {
+// Eight at a time where the CPU converts f16; NaNs come out the same.
+void decodeFloats(Element element, const char *bits, int64_t count, float *to) {
   if (element == Element::f32) {
-    std::memcpy(to, from, static_cast<size_t>(dim) * 4);
+    std::memcpy(to, bits, static_cast<size_t>(count) * 4);
     return;
   }
-  if (isQuantized(element))
-    return dequantizeRow(from, dim, quantizedBits(element), to);
-  for (int64_t c = 0; c < dim; ++c) {
-    uint16_t bits;
-    std::memcpy(&bits, from + 2 * c, 2);
-    to[c] = element == Element::f16 ? f32FromF16(bits) : f32FromBF16(bits);
+  int64_t i = 0;
+#ifdef __F16C__
+  if (element == Element::f16)
+    for (; i + 8 <= count; i += 8)
+      _mm256_storeu_ps(to + i,
+                       _mm256_cvtph_ps(_mm_loadu_si128(
+                           reinterpret_cast<const __m128i *>(bits + 2 * i))));
+#endif
+  for (; i < count; ++i) {
+    uint16_t half;
+    std::memcpy(&half, bits + 2 * i, 2);
+    to[i] = element == Element::f16 ? f32FromF16(half) : f32FromBF16(half);
   }
 }
 
-void encodeWeights(Element element, const float *from, int64_t dim, char *to) {
+void encodeFloats(Element element, const float *from, int64_t count,
+                  char *bits) {
   if (element == Element::f32) {
-    std::memcpy(to, from, static_cast<size_t>(dim) * 4);
+    std::memcpy(bits, from, static_cast<size_t>(count) * 4);
     return;
   }
+  int64_t i = 0;
+#ifdef __F16C__
+  if (element == Element::f16)
+    for (; i + 8 <= count; i += 8)
+      _mm_storeu_si128(reinterpret_cast<__m128i *>(bits + 2 * i),
+                       _mm256_cvtps_ph(_mm256_loadu_ps(from + i),
+                                       _MM_FROUND_TO_NEAREST_INT));
+#endif
+  for (; i < count; ++i) {
+    uint16_t half =
+        element == Element::f16 ? f16FromF32(from[i]) : bf16FromF32(from[i]);
+    std::memcpy(bits + 2 * i, &half, 2);
+  }
+}
+
+void decodeWeights(Element element, const char *from, int64_t dim, float *to) {
+  if (isQuantized(element))
+    dequantizeRow(from, dim, quantizedBits(element), to);
+  else
+    decodeFloats(element, from, dim, to);
+}
+
+void encodeWeights(Element element, const float *from, int64_t dim, char *to) {
   if (isQuantized(element))
     quantizeRow(from, dim, quantizedBits(element), to);
   else
-    for (int64_t c = 0; c < dim; ++c) {
-      uint16_t bits =
-          element == Element::f16 ? f16FromF32(from[c]) : bf16FromF32(from[c]);
-      std::memcpy(to + 2 * c, &bits, 2);
-    }
+    encodeFloats(element, from, dim, to);
   int64_t end = weightsBytes(element, dim);
   std::memset(to + end, 0,
               static_cast<size_t>(stateOffset(element, dim) - end));

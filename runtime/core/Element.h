@@ -50,6 +50,11 @@ uint16_t bf16FromF32(float x);
 float f32FromF16(uint16_t bits);
 float f32FromBF16(uint16_t bits);
 
+/// Numbers of f32, f16 or bf16 to and from f32; `bits` may lie at any byte.
+void decodeFloats(Element element, const char *bits, int64_t count, float *to);
+void encodeFloats(Element element, const float *from, int64_t count,
+                  char *bits);
+
 void decodeWeights(Element element, const char *from, int64_t dim, float *to);
 /// Also zeroes what lies between the weights and the state.
 void encodeWeights(Element element, const float *from, int64_t dim, char *to);

@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Copies outputs into the caller's tensors and gradients out of them, in the
-// caller's thread. Any strides; f32 in CPU memory.
+// caller's thread. Any strides; f32, f16 or bf16 in CPU memory.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/core/Element.h"
 #include "runtime/exec/FpEnv.h"
 #include "runtime/exec/Pipeline.h"
 
@@ -19,15 +20,37 @@ namespace {
 
 /// A caller's tensor of one or two dimensions.
 struct View {
-  float *data = nullptr;
+  char *data = nullptr;
+  Element element = Element::f32;
   int64_t rowStride = 0, columnStride = 1;
-  float &operator()(int64_t row, int64_t column) const {
-    return data[row * rowStride + column * columnStride];
+  char *at(int64_t row, int64_t column) const {
+    return data + (row * rowStride + column * columnStride) * itemBytes();
+  }
+  int64_t itemBytes() const { return element == Element::f32 ? 4 : 2; }
+  float get(int64_t row, int64_t column) const {
+    float value;
+    decodeFloats(element, at(row, column), 1, &value);
+    return value;
+  }
+  void put(int64_t row, int64_t column, float value) const {
+    encodeFloats(element, &value, 1, at(row, column));
   }
   bool dense(int64_t dim) const {
     return columnStride == 1 && rowStride == dim;
   }
 };
+
+bool parseType(const DLDataType &type, Element &element) {
+  if (type.lanes != 1)
+    return false;
+  if (type.code == kDLFloat && (type.bits == 32 || type.bits == 16))
+    element = type.bits == 32 ? Element::f32 : Element::f16;
+  else if (type.code == kDLBfloat && type.bits == 16)
+    element = Element::bf16;
+  else
+    return false;
+  return true;
+}
 
 std::string shapeText(const DLTensor &t) {
   std::string text = "[";
@@ -48,8 +71,8 @@ Status viewOf(const DLTensor *t, const std::string &what, int64_t rows,
     return bad("the tensor is on device type " +
                std::to_string(t->device.device_type) +
                "; this artifact takes CPU tensors");
-  if (t->dtype.code != kDLFloat || t->dtype.bits != 32 || t->dtype.lanes != 1)
-    return bad("the tensor is not f32");
+  if (!parseType(t->dtype, view.element))
+    return bad("the tensor is none of f32, f16 and bf16");
   int32_t ndim = dim < 0 ? 1 : 2;
   if (t->ndim != ndim || !t->shape || t->shape[0] != rows ||
       (dim >= 0 && t->shape[1] != dim))
@@ -60,8 +83,7 @@ Status viewOf(const DLTensor *t, const std::string &what, int64_t rows,
         (dim < 0 ? "" : ", " + std::to_string(dim)) + "] is needed");
   if (rows > 0 && !t->data)
     return bad("data is null");
-  view.data =
-      reinterpret_cast<float *>(static_cast<char *>(t->data) + t->byte_offset);
+  view.data = static_cast<char *>(t->data) + t->byte_offset;
   view.rowStride = t->strides ? t->strides[0] : std::max<int64_t>(dim, 1);
   view.columnStride = t->strides && ndim == 2 ? t->strides[1] : 1;
   return Status();
@@ -71,14 +93,14 @@ Status viewOf(const DLTensor *t, const std::string &what, int64_t rows,
 View columnsOf(const View &whole, int64_t first) {
   View part = whole;
   if (part.data)
-    part.data += first * whole.columnStride;
+    part.data += first * whole.columnStride * whole.itemBytes();
   return part;
 }
 
 /// Rows are short: most are a few vectors, not worth a call.
-void copyFloats(const float *from, float *to, int64_t n) {
+void copyFloats(const float *from, char *to, int64_t n) {
   if (n < 64)
-    for (; n >= 8; n -= 8, from += 8, to += 8)
+    for (; n >= 8; n -= 8, from += 8, to += 32)
       __builtin_memcpy(to, from, 32);
   if (n)
     std::memcpy(to, from, static_cast<size_t>(n) * 4);
@@ -90,17 +112,19 @@ void copyRows(const float *from, int64_t dim, const View &to, int64_t begin,
   if (begin >= end)
     return;
   if (to.dense(dim)) {
-    std::memcpy(to.data + begin * dim, from + begin * dim,
-                static_cast<size_t>((end - begin) * dim) * 4);
+    encodeFloats(to.element, from + begin * dim, (end - begin) * dim,
+                 to.at(begin, 0));
     return;
   }
   for (int64_t r = begin; r < end; ++r) {
-    if (to.columnStride == 1) { // a part of a wider tensor
-      copyFloats(from + r * dim, &to(r, 0), dim);
-      continue;
-    }
-    for (int64_t c = 0; c < dim; ++c)
-      to(r, c) = from[r * dim + c];
+    const float *row = from + r * dim;
+    if (to.columnStride != 1)
+      for (int64_t c = 0; c < dim; ++c)
+        to.put(r, c, row[c]);
+    else if (to.element == Element::f32) // a part of a wider tensor
+      copyFloats(row, to.at(r, 0), dim);
+    else
+      encodeFloats(to.element, row, dim, to.at(r, 0));
   }
 }
 
@@ -163,7 +187,7 @@ Status Pipeline::copyOutputs(int64_t t, DLTensor *const *outputs,
     for (uint32_t i = 0; i < count; ++i) {
       const float *values = at<float>(gradsRing, t, from[i]);
       for (int64_t s = 0; s < b.samples; ++s)
-        views[i](s, 0) = values[s];
+        views[i].put(s, 0, values[s]);
     }
     return Status();
   }
@@ -222,10 +246,10 @@ Status Pipeline::takeGradients(int64_t t, const DLTensor *const *gradients,
       for (int64_t r = begin; r < end; ++r) {
         float *row = to + r * dim;
         if (from.columnStride == 1)
-          std::memcpy(row, &from(r, 0), static_cast<size_t>(dim) * 4);
+          decodeFloats(from.element, from.at(r, 0), dim, row);
         else
           for (int64_t c = 0; c < dim; ++c)
-            row[c] = from(r, c);
+            row[c] = from.get(r, c);
         if (scale != 1.0f)
           for (int64_t c = 0; c < dim; ++c)
             row[c] = scale * row[c];
@@ -256,7 +280,7 @@ Status Pipeline::takeGradients(int64_t t, const DLTensor *const *gradients,
         position = r - offsets[sample];
         where = ", position " + std::to_string(position) + where;
       }
-      float value = from(r, c);
+      float value = from.get(r, c);
       uint32_t bits;
       std::memcpy(&bits, &value, 4);
       return Status::badInput(

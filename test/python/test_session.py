@@ -146,6 +146,23 @@ class SessionTest(Scratch):
             self.assertEqual(seen, [at, at])
             self.assertTrue((wide[:, :4] == 7).all() and (wide[:, 8:] == 7).all())
 
+    def test_outputs_of_half_the_size(self):
+        rng = np.random.default_rng(31)
+        with self.load(state="a") as wide, self.load(state="b") as half:
+            for _ in range(3):
+                data = batch(rng)
+                ticket, other = wide.submit(data), half.submit(data)
+                want = wide.forward(ticket)
+                out = half.forward(other, {name: np.empty(values.shape, np.float16) for name, values in want.items()})
+                for name, values in want.items():
+                    np.testing.assert_array_equal(out[name], values.astype(np.float16))
+                wide.backward(ticket, {name: values.astype(np.float32) for name, values in out.items()})
+                half.backward(other, out)
+            for name, table in wide.tables.items():
+                np.testing.assert_array_equal(*(s.read_rows(name, np.arange(table.rows)) for s in (wide, half)))
+            with self.raises(terrace.BadArgument, "none of f32, f16 and bf16"):
+                half.forward(half.submit(data), {name: np.empty(values.shape) for name, values in want.items()})
+
     def test_keyed_batches_and_one_array_for_all(self):
         spec = {**SPEC, "model": "keyed", "features": [f for f in SPEC["features"] if f["name"] != "seen"]}
         rng = np.random.default_rng(21)

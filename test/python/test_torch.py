@@ -84,6 +84,25 @@ class TorchTest(Scratch):
         ebc(batch(np.random.default_rng(2)))["cart"]._base.sum().backward()  # one number, expanded
         self.assertEqual(seen["grad"].stride(), (0, 0))
 
+    def test_outputs_of_half_the_size(self):
+        rng = np.random.default_rng(13)
+        for dtype in (torch.float16, torch.bfloat16):
+            name = str(dtype)[6:]
+            wide, half = self.collection(state="wide-" + name), self.collection(state="half-" + name, output_dtype=dtype)
+            for _ in range(4):
+                data = batch(rng)
+                outs, halves = wide(data), half(data)
+                for name, out in outs.items():
+                    self.assertEqual(halves[name].dtype, dtype)
+                    self.assertTrue(torch.equal(halves[name], out.to(dtype)))
+                gradients = {name: torch.randn(out.shape).to(dtype) for name, out in outs.items()}
+                torch.autograd.backward(list(halves.values()), list(gradients.values()))
+                torch.autograd.backward(list(outs.values()), [g.float() for g in gradients.values()])
+            for table in ("users", "items"):
+                self.assertTrue(torch.equal(self.rows(wide, table), self.rows(half, table)))
+        with self.assertRaisesRegex(terrace.BadArgument, "output_dtype is torch.float64"):
+            self.collection(output_dtype=torch.float64)
+
     def test_outputs_that_are_held_are_left_alone(self):
         ebc = self.collection()
         rng = np.random.default_rng(12)

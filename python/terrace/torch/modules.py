@@ -71,13 +71,13 @@ class _Spare:
     def __init__(self):
         self._storage = None
 
-    def tensor(self, shape):
-        storage, size = self._storage, 4 * shape[0] * shape[1]
+    def tensor(self, shape, dtype):
+        storage, size = self._storage, dtype.itemsize * shape[0] * shape[1]
         # Its names here: the attribute, the variable, the argument.
         if (storage is not None and storage.nbytes() == size and _uses(storage._cdata) == 1 and sys.getrefcount(storage) == 3
                 and not storage.is_shared()):
-            return torch.empty(0, dtype=torch.float32).set_(storage, 0, shape)
-        made = torch.empty(shape, dtype=torch.float32)
+            return torch.empty(0, dtype=dtype).set_(storage, 0, shape)
+        made = torch.empty(shape, dtype=dtype)
         if _uses and size:
             self._storage = made.untyped_storage()
         return made
@@ -107,14 +107,18 @@ class _Collection(nn.Module):
 
     def __init__(self, tables=None, is_weighted=False, device=None, *, spec=None, library=None, optimizer="rowwise_adagrad", batch_size=2048,
                  max_ids=64, ids_per_batch=None, memory=None, plan=None, model=None, state=None, mode="train",
-                 fresh=False, warm=False, from_checkpoint=None, init_from=None, threads=0, log=None, **set):
+                 fresh=False, warm=False, from_checkpoint=None, init_from=None, threads=0, log=None, output_dtype=torch.float32, **set):
         """tables: TorchRec's configs or ours; or a spec (dict, path or text) without a head; or a library that is compiled already.
 
         batch_size, max_ids (of one bag; a dict by feature), ids_per_batch: bounds that the pipeline is sized for. optimizer: its name, a dict with lr
-        and eps, or one of these by table. memory, plan: these parts of the spec. model: names library and state. Other keywords change keys
-        of the spec, as in terrace.compile.
+        and eps, or one of these by table. memory, plan: these parts of the spec. model: names library and state. output_dtype: of the outputs
+        and their gradients, float32, float16 or bfloat16; rows are pooled and updated in float32 all the same. Other keywords change keys of
+        the spec, as in terrace.compile.
         """
         super().__init__()
+        if output_dtype not in (torch.float32, torch.float16, torch.bfloat16):
+            raise BadArgument(f"output_dtype is {output_dtype}; torch.float32, torch.float16 or torch.bfloat16 is needed")
+        self._dtype = output_dtype
         if device is not None and torch.device(device).type not in ("cpu", "meta"):
             raise BadArgument(f"device {device}: the tables live in the session, on the CPU and its tiers; move the outputs instead")
         if sum(x is not None for x in (tables, spec, library)) != 1:
@@ -340,7 +344,7 @@ class EmbeddingBagCollection(_Collection):
         return self._configs
 
     def _allocate(self, samples, rows):
-        whole = self._spare.tensor((samples, self._total))
+        whole = self._spare.tensor((samples, self._total), self._dtype)
         return [whole], whole
 
     def _split(self, gradients):
@@ -376,7 +380,7 @@ class EmbeddingCollection(_Collection):
         return self._need_indices
 
     def _allocate(self, samples, rows):
-        views = [torch.empty((n, d), dtype=torch.float32) for n, d in zip(rows, self._dims)]
+        views = [torch.empty((n, d), dtype=self._dtype) for n, d in zip(rows, self._dims)]
         return views, views
 
     def _split(self, gradients):

@@ -90,6 +90,33 @@ TEST(Element, RoundsToNearestEven) {
     check(x);
 }
 
+/// Many at once are the same as one by one, at any place, NaNs included.
+TEST(Element, ManyAtOnce) {
+  SplitMix random(6);
+  std::vector<float> from(301), back(301);
+  for (float &x : from)
+    x = floatOf(static_cast<uint32_t>(random.next()) &
+                (random.below(2) ? ~0u : 0xc7ffffffu));
+  from[3] = floatOf(0x7fa00001); // NaNs that signal
+  from[299] = floatOf(0xff800001);
+  std::vector<char> bits(2 * 301 + 1);
+  for (Element e : {Element::f16, Element::bf16})
+    for (int64_t count : {0, 1, 7, 8, 9, 64, 301}) {
+      encodeFloats(e, from.data(), count, bits.data() + 1);
+      decodeFloats(e, bits.data() + 1, count, back.data());
+      for (int64_t i = 0; i < count; ++i) {
+        uint16_t one =
+            e == Element::f16 ? f16FromF32(from[i]) : bf16FromF32(from[i]);
+        uint16_t of;
+        std::memcpy(&of, bits.data() + 1 + 2 * i, 2);
+        ASSERT_EQ(of, one) << from[i];
+        ASSERT_EQ(
+            bitsOf(back[i]),
+            bitsOf(e == Element::f16 ? f32FromF16(one) : f32FromBF16(one)));
+      }
+    }
+}
+
 /// Rows of very different sizes and offsets.
 static std::vector<float> randomRow(SplitMix &random, int64_t dim) {
   std::vector<float> row(static_cast<size_t>(dim));

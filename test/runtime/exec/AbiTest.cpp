@@ -6,6 +6,7 @@
 // calls out of order are statuses.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/core/Element.h"
 #include "test/runtime/exec/ToyModel.h"
 
 #include <gtest/gtest.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 using namespace toy;
+using trc::Element;
 using trc::SplitMix;
 
 namespace {
@@ -486,6 +488,96 @@ TEST_F(AbiTest, TensorsOfTheWrongShapeOrType) {
   for (int r = 0; r < 3; ++r)
     for (int c = 0; c < 4; ++c)
       EXPECT_EQ(s.outputs[0]->values[r * 4 + c], x.values[c * 3 + r]);
+}
+
+/// A tensor of f16 or bf16.
+struct HalfTensor {
+  Element element;
+  std::vector<uint16_t> bits;
+  int64_t shape[2], strides[2] = {4, 1};
+  DLTensor view = {};
+  HalfTensor(Element element, int64_t rows, int64_t dim)
+      : element(element), bits(static_cast<size_t>(rows * dim)),
+        shape{rows, dim}, strides{dim, 1} {
+    uint8_t code = element == Element::f16 ? kDLFloat : kDLBfloat;
+    view.data = bits.data();
+    view.device = {kDLCPU, 0};
+    view.ndim = 2;
+    view.dtype = {code, 16, 1};
+    view.shape = shape;
+    view.strides = strides;
+  }
+  HalfTensor(const HalfTensor &) = delete;
+  uint16_t rounded(float x) const {
+    return element == Element::f16 ? trc::f16FromF32(x) : trc::bf16FromF32(x);
+  }
+  float wide(size_t i) const {
+    return element == Element::f16 ? trc::f32FromF16(bits[i])
+                                   : trc::f32FromBF16(bits[i]);
+  }
+};
+
+// Outputs are rounded to the type of the caller's tensor, and a step with
+// gradients in such a type is the step with their values.
+TEST_F(AbiTest, TensorsOfHalfTheSize) {
+  Artifact artifact(weighted());
+  Session s, twin;
+  ASSERT_EQ(TRC_OK, s.open(artifact, folder / "s"));
+  ASSERT_EQ(TRC_OK, twin.open(artifact, folder / "t"));
+  SplitMix random(11);
+  for (int step = 0; step < 6; ++step) {
+    Batch b = good();
+    trc_ticket t = 0, u = 0;
+    ASSERT_EQ(TRC_OK, s.submit(b, t));
+    ASSERT_EQ(TRC_OK, twin.submit(b, u));
+    ASSERT_EQ(TRC_OK, twin.forward(u));
+    HalfTensor x(Element::f16, 3, 4), w(Element::bf16, 3, 4);
+    Tensor h(3, 4);
+    if (step % 2) { // column by column
+      x.strides[0] = w.strides[0] = 1;
+      x.strides[1] = w.strides[1] = 3;
+    }
+    auto at = [&](const HalfTensor &of, size_t r, size_t c) {
+      return r * static_cast<size_t>(of.strides[0]) +
+             c * static_cast<size_t>(of.strides[1]);
+    };
+    DLTensor *out[] = {&x.view, &w.view, &h.view};
+    ASSERT_EQ(TRC_OK, trc_forward(s.get(), t, out, 3, &s.error))
+        << s.error.message;
+    std::vector<std::vector<float>> grads(3, std::vector<float>(12));
+    for (size_t r = 0; r < 3; ++r)
+      for (size_t c = 0; c < 4; ++c) {
+        size_t i = r * 4 + c;
+        EXPECT_EQ(x.bits[at(x, r, c)], x.rounded(twin.outputs[0]->values[i]));
+        EXPECT_EQ(w.bits[at(w, r, c)], w.rounded(twin.outputs[1]->values[i]));
+        EXPECT_EQ(h.values[i], twin.outputs[2]->values[i]);
+        for (HalfTensor *g : {&x, &w})
+          g->bits[at(*g, r, c)] =
+              g->rounded(static_cast<float>(random.below(1000)) / 500 - 1);
+        grads[0][i] = x.wide(at(x, r, c));
+        grads[1][i] = w.wide(at(w, r, c));
+        grads[2][i] = h.values[i];
+      }
+    const DLTensor *in[] = {&x.view, &w.view, &h.view};
+    ASSERT_EQ(TRC_OK, trc_backward(s.get(), t, in, 3, nullptr, &s.error))
+        << s.error.message;
+    ASSERT_EQ(TRC_OK, twin.backward(u, grads));
+  }
+  EXPECT_EQ(twin.dump("a", 20, 4, {}), s.dump("a", 20, 4, {}));
+  EXPECT_EQ(twin.dump("h", 30, 4, {}), s.dump("h", 30, 4, {}));
+
+  // Infinity of the caller's type is infinity.
+  Batch b = good();
+  trc_ticket t = 0;
+  ASSERT_EQ(TRC_OK, s.submit(b, t));
+  ASSERT_EQ(TRC_OK, s.forward(t));
+  HalfTensor x(Element::f16, 3, 4);
+  Tensor w(3, 4), h(3, 4);
+  x.bits[6] = 0x7c00;
+  const DLTensor *in[] = {&x.view, &w.view, &h.view};
+  EXPECT_EQ(TRC_BAD_INPUT, trc_backward(s.get(), t, in, 3, nullptr, &s.error));
+  EXPECT_STREQ("x", s.error.feature);
+  EXPECT_EQ(2, s.error.position);
 }
 
 // Predictions and logits; an output that nothing is written to is an error.
