@@ -176,6 +176,11 @@ static LogicalResult verifyIngest(IngestOp op) {
   return success();
 }
 
+/// Rows of a cache, where they are given, are those that plan.fill made ready.
+static LogicalResult verifyRows(PlanStageOpInterface stage, Value rows) {
+  return rows ? verifyFrom<FillOp>(stage, rows, "rows") : success();
+}
+
 LogicalResult terrace::plan::detail::verifyStage(Operation *op) {
   auto stage = cast<PlanStageOpInterface>(op);
   auto ahead = op->getAttrOfType<IntegerAttr>("ahead");
@@ -213,20 +218,17 @@ LogicalResult terrace::plan::detail::verifyStage(Operation *op) {
         return verifyFrom<FillOp>(stage, op.getRows(), "rows");
       })
       .Case([&](PreserveOp op) -> LogicalResult {
-        if (op.getRows() &&
-            failed(verifyFrom<FillOp>(stage, op.getRows(), "rows")))
+        if (failed(verifyRows(stage, op.getRows())))
           return failure();
         return verifyOccurrences(stage, op.getOccurrences());
       })
       .Case([&](GatherPoolOp op) -> LogicalResult {
-        if (op.getRows() &&
-            failed(verifyFrom<FillOp>(stage, op.getRows(), "rows")))
+        if (failed(verifyRows(stage, op.getRows())))
           return failure();
         return verifyLookedUp(op, stage);
       })
       .Case([&](SegmentUpdateOp op) -> LogicalResult {
-        if (op.getRows() &&
-            failed(verifyFrom<FillOp>(stage, op.getRows(), "rows")))
+        if (failed(verifyRows(stage, op.getRows())))
           return failure();
         if (failed(verifyOccurrences(stage, op.getOccurrences())))
           return failure();
@@ -412,6 +414,8 @@ static LogicalResult verifyGroupUse(PlanStageOpInterface stage, GroupOp group,
       return failure();
     return verifyGather(gather, group, symbols);
   }
+  if (auto preserve = dyn_cast<PreserveOp>(stage.getOperation()))
+    return verifyRowsOperand(stage, group, bool(preserve.getRows()));
   if (auto update = dyn_cast<SegmentUpdateOp>(stage.getOperation())) {
     if (failed(verifyRowsOperand(stage, group, bool(update.getRows()))))
       return failure();

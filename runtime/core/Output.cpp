@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -191,6 +192,12 @@ void removeUnfinished() {
       e->removed.store(path); // a signal's handler frees nothing
     }
   errno = saved;
+}
+
+void endBySignal(int number) {
+  removeUnfinished();
+  ::signal(number, SIG_DFL);
+  ::raise(number);
 }
 
 //===----------------------------------------------------------------------===//

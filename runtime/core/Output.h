@@ -55,6 +55,8 @@ private:
 /// Takes away every file under work. For handlers of signals that end the
 /// process: only calls what is safe there.
 void removeUnfinished();
+/// In such a handler: takes them away, and lets the signal end the process.
+void endBySignal(int number);
 
 /// Writes a file under a name of its own beside `path`, then gives it that
 /// name. What is no plain file (a device, a pipe) is written to as it is; of a

@@ -29,11 +29,17 @@ struct View {
   int64_t itemBytes() const { return element == Element::f32 ? 4 : 2; }
   float get(int64_t row, int64_t column) const {
     float value;
-    decodeFloats(element, at(row, column), 1, &value);
+    if (element == Element::f32) // without a call per value
+      std::memcpy(&value, at(row, column), 4);
+    else
+      decodeFloats(element, at(row, column), 1, &value);
     return value;
   }
   void put(int64_t row, int64_t column, float value) const {
-    encodeFloats(element, &value, 1, at(row, column));
+    if (element == Element::f32)
+      std::memcpy(at(row, column), &value, 4);
+    else
+      encodeFloats(element, &value, 1, at(row, column));
   }
   bool dense(int64_t dim) const {
     return columnStride == 1 && rowStride == dim;

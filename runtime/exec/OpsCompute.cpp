@@ -1,5 +1,4 @@
-//===- OpsCompute.cpp - gather_pool, expand, call, preserve, update
-//--------===//
+//===- OpsCompute.cpp - gather_pool to segment_update ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -22,13 +22,10 @@ void noteSignal(int number) { signalSeen = number; }
 
 /// The same one again ends the process at once, should a step hang.
 static void onSignal(int number) {
-  if (signalSeen != number) {
+  if (signalSeen == number)
+    endBySignal(number);
+  else
     signalSeen = number;
-    return;
-  }
-  removeUnfinished();
-  ::signal(number, SIG_DFL);
-  ::raise(number);
 }
 
 void watchSignals() {

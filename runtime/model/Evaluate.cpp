@@ -110,7 +110,11 @@ public:
     if (part != path)
       unfinished = Unfinished(part); // signals that end the process remove it
     file = std::fopen(part.c_str(), "we");
-    return file ? Status() : Status::ioError("cannot write", part, errno);
+    if (file)
+      return Status();
+    int err = errno;
+    unfinished.keep(); // it is not ours
+    return Status::ioError("cannot write", part, err);
   }
   Status write(const float *p, int64_t n) {
     for (int64_t i = 0; i < n; ++i)

@@ -70,13 +70,6 @@ CLI::Option *notEmpty(CLI::Option *option) {
   });
 }
 
-/// A signal that ends the command: first its unfinished files.
-void endBySignal(int number) {
-  trc::removeUnfinished();
-  ::signal(number, SIG_DFL);
-  ::raise(number);
-}
-
 /// LLVM has handlers for some of these, with a stack dump or without an eye on
 /// nohup. Beyond the limit of file sizes, a write shall fail and be reported.
 class Signals {
@@ -89,8 +82,8 @@ public:
   }
   void install() {
     for (int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
-      ::signal(number,
-               llvm::is_contained(ignored, number) ? SIG_IGN : endBySignal);
+      ::signal(number, llvm::is_contained(ignored, number) ? SIG_IGN
+                                                           : trc::endBySignal);
     ::signal(SIGXFSZ, SIG_IGN);
   }
 

@@ -333,6 +333,23 @@ plan.program @p worker 0 of 1 {
 plan.kernel @k gather_pool <4 x f32>
 plan.kernel @u segment_update <4 x f32>
 emb.tier @dram dram bytes 64
+emb.tier @nvme nvme bytes 64 path "f"
+plan.group @g [@t] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @nvme cache @dram
+plan.program @p worker 0 of 1 {
+  %r0 = plan.ring @dram bytes 1 depth 1
+  %r1 = plan.ring @dram bytes 1 depth 1
+  %r2 = plan.ring @dram bytes 1 depth 1
+  plan.pipeline {
+    %b = plan.ingest into %r0
+    %u, %x = plan.unique @g %b max 8 into %r1
+    // expected-error @below {{group @g has a cache: needs the `rows` that plan.fill made ready}}
+    %t = plan.preserve @g [%x]
+  }
+}
+// -----
+plan.kernel @k gather_pool <4 x f32>
+plan.kernel @u segment_update <4 x f32>
+emb.tier @dram dram bytes 64
 plan.group @g [@t] #plan.record<4 x f32, state 0, header 8, slot 16, store 24> home @dram
 plan.program @p worker 0 of 1 {
   %r0 = plan.ring @dram bytes 1 depth 1

@@ -494,7 +494,7 @@ TEST_F(AbiTest, TensorsOfTheWrongShapeOrType) {
 struct HalfTensor {
   Element element;
   std::vector<uint16_t> bits;
-  int64_t shape[2], strides[2] = {4, 1};
+  int64_t shape[2], strides[2];
   DLTensor view = {};
   HalfTensor(Element element, int64_t rows, int64_t dim)
       : element(element), bits(static_cast<size_t>(rows * dim)),

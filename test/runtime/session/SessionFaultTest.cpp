@@ -451,7 +451,8 @@ TEST_F(SessionFault, MovesThatCannotBeWrittenPutCleaningOff) {
       rows[s.info().step] = dumpAll(s);
       ASSERT_EQ(TRC_OK, s.close()) << s.error.message;
     } else {
-      // Poisoned: a checkpoint, which may fail, was the first to find no room.
+      // Poisoned: the store was full behind a call that had returned; the next
+      // one says so, with the cause.
       EXPECT_TRUE(status == TRC_NO_SPACE || status == TRC_POISONED) << status;
       EXPECT_LE(failing + 1, s.info().step) << "there was room left: " << why;
       for (const char *part : {"no free segment left", "moves-", "mend that"})
